@@ -1,0 +1,25 @@
+"""Environments, and what can be earned in them. Loaded on first use, so that importing rlbench needs no Gymnasium."""
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "TradingEnv": "trading",
+    "StepState": "history",
+    "best_equity": "optimum",
+    "Optimum": "optimum",
+    "best_causal_policy": "ou_optimum",
+    "OUPolicy": "ou_optimum",
+    "references": "references",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module that holds `name` when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(sorted(_HOMES))}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])
