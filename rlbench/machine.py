@@ -16,7 +16,7 @@ REMEDIES = {
     "cuda": "CUDA is ready: nothing to do.",
     "no_gpu": "No NVIDIA GPU is visible: everything runs on the CPU, and what needs a GPU says so.",
     "no_driver": "There is an NVIDIA GPU but CUDA cannot reach it: install or update NVIDIA's driver until "
-    "`nvidia-smi` lists the GPU (in a container, also start it with GPU access; an empty CUDA_VISIBLE_DEVICES hides it too).",
+    "`nvidia-smi` lists the GPU (a container must be given the GPU; an empty CUDA_VISIBLE_DEVICES hides it).",
     "cpu_only_torch": "There is an NVIDIA GPU but this torch was built without CUDA: install the CUDA build with the "
     "command that https://pytorch.org/get-started/locally/ shows for this system.",
 }
@@ -73,7 +73,10 @@ class Machine:
         if self.on_battery:
             found.append("Running on battery: the clock speed is held down; plug in before measuring.")
         if self.load is not None and self.load > HIGH_LOAD:
-            found.append(f"Load is {self.load:.2f} a core: something else is running; stop it before measuring.")
+            found.append(
+                f"Load over the last minute is {self.load:.2f} a core: something else is running, "
+                "or your last run has just ended; measure when it is quiet."
+            )
         if self.steal is not None and self.steal > HIGH_STEAL:
             found.append(f"{self.steal:.1f} % of the CPU time is stolen by other guests: expect wide intervals.")
         if self.usable_cores < self.cores:

@@ -1,0 +1,56 @@
+"""Measurement rows as text for a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+
+def format_table(rows: Sequence[Mapping[str, object]]) -> str:
+    """The rows as an aligned text table for a terminal; a note says so when rows are quick ones."""
+    head = ("slot", "variant", "size", "device", "a call", "ratio", "95 % interval", "A/A band", "same", "verdict")
+    table = [head, *(_cells(row) for row in rows)]
+    widths = [max(len(line[i]) for line in table) for i in range(len(head))]
+    numeric = {2, 4, 5, 6, 7}
+    lines = [
+        "  ".join(c.rjust(w) if i in numeric else c.ljust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
+        for line in table
+    ]
+    lines.insert(1, "  ".join("-" * w for w in widths))
+    if any(row.get("quick") for row in rows):
+        lines.append("quick: do not cite")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cells(row: Mapping[str, object]) -> tuple[str, ...]:
+    verdict = str(row["verdict"])
+    why = row.get("not_measured") or row.get("error")
+    if why:
+        first = str(why).strip().split("\n")[0]
+        verdict = first if first.endswith("on this machine") else f"{verdict}: {first}"
+    same = {True: "yes", False: "NO"}.get(row["same"], "-")
+    ratio = _number(row["ratio"], "x")
+    interval, band = _span(row["ratio_low"], row["ratio_high"]), _span(row["aa_low"], row["aa_high"])
+    names = (str(row["slot"]), str(row["variant"]), str(row["size"]), str(row["device"]))
+    return (*names, _duration(row["median_us"]), ratio, interval, band, same, verdict)
+
+
+def _missing(value: object) -> bool:
+    return value is None or math.isnan(value)
+
+
+def _number(value: object, unit: str = "") -> str:
+    return "-" if _missing(value) else f"{value:.3g}{unit}" if value >= 10 else f"{value:.3f}{unit}"
+
+
+def _span(low: object, high: object) -> str:
+    return "-" if _missing(low) else f"[{_number(low)}, {_number(high)}]"
+
+
+def _duration(microseconds: object) -> str:
+    if _missing(microseconds):
+        return "-"
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= size:
+            return f"{microseconds / size:.3g} {unit}"
+    return f"{microseconds:.3g} us"
