@@ -7,14 +7,14 @@ Sameness comes first: a variant whose outcome differs from the plainest one's, o
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from rlbench.machine import Machine, StealMeter, describe, resolve_device
+from rlbench.progress import Progress
 from rlbench.results import Row, new_row
 from rlbench.speedups import SPEEDUPS, Choices, Speedup
 from rlbench.tables import format_table
@@ -22,6 +22,7 @@ from rlbench.timing import BASELINE, BASELINE_AGAIN, Paired, VariantError, synch
 
 __all__ = ["NO_CUDA", "format_table", "measure"]
 NO_CUDA = "needs CUDA: not measured on this machine"
+ROUND_S = 0.02
 QUICK_ROUNDS, QUICK_ROUND_S = 7, 0.005
 EMPTY = dict.fromkeys(("median_us", "ratio", "ratio_low", "ratio_high", "aa_low", "aa_high", "compile_s", "same"))
 
@@ -51,37 +52,48 @@ def measure(
     `should_stop` ends the measurement, keeping complete rounds. Raises ValueError for an unknown slot or a bad size.
     """
     known = SPEEDUPS if speedups is None else speedups
-    slots = list(known) if slots is None else list(slots)
-    for slot in slots:
+    setting = _Setting(
+        device=resolve_device(device),
+        machine=describe(steal_interval_s=0),
+        rounds=min(rounds, QUICK_ROUNDS) if quick else rounds,
+        round_s=QUICK_ROUND_S if quick else ROUND_S,
+        quick=quick,
+        seed=seed,
+        should_stop=should_stop or (lambda: False),
+    )
+    plain = Choices.plain(setting.device).to_dict() if speedups is None else {}
+    jobs = [
+        _Job(slot, size, plain.get(slot.name, next(iter(slot.variants))), setting)
+        for slot, size in _plan(known, slots, sizes, quick)
+    ]
+    return _run(jobs, setting, progress, on_row or (lambda row: None))
+
+
+def _plan(
+    known: Mapping[str, Speedup], slots: Sequence[str] | None, sizes: Sequence[int] | None, quick: bool
+) -> list[tuple[Speedup, int]]:
+    for slot in slots or ():
         if slot not in known:
             raise ValueError(f"there is no slot {slot!r}; slots are {', '.join(known)}")
     for size in sizes or ():
         if size < 1:
             raise ValueError(f"size {size}: sizes are whole numbers from 1")
-    where = resolve_device(device)
-    setting = _Setting(
-        device=where,
-        machine=describe(steal_interval_s=0),
-        rounds=min(rounds, QUICK_ROUNDS) if quick else rounds,
-        round_s=QUICK_ROUND_S if quick else 0.02,
-        quick=quick,
-        seed=seed,
-        should_stop=should_stop or (lambda: False),
-    )
-    plain = Choices.plain(where).to_dict() if speedups is None else {}
-    jobs = [(known[s], size) for s in slots for size in sizes or (known[s].sizes[:1] if quick else known[s].sizes)]
+    wanted = [known[slot] for slot in (known if slots is None else slots)]
+    return [(slot, size) for slot in wanted for size in (sizes or (slot.sizes[:1] if quick else slot.sizes))]
+
+
+def _run(jobs: Sequence[_Job], setting: _Setting, shown: bool, on_row: Callable[[Row], None]) -> list[Row]:
     rows: list[Row] = []
-    with _bar(progress, len(jobs) * setting.rounds) as advance:
-        for done, (speedup, size) in enumerate(jobs):
+    with Progress(len(jobs) * setting.rounds, "measure", "rounds", shown=None if shown else False) as progress:
+        for number, job in enumerate(jobs, start=1):
             if setting.should_stop():
                 break
-            advance(done * setting.rounds, f"{speedup.name} {size}")
-            report = _reporter(advance, done * setting.rounds, f"{speedup.name} {size}")
-            baseline = plain.get(speedup.name, next(iter(speedup.variants)))
-            for row in _Job(speedup, size, baseline, setting).rows(report):
-                rows.append(row)
-                if on_row:
-                    on_row(row)
+            note = f"{job.speedup.name}, size {job.size}"
+            found = job.rows(lambda done, rounds, note=note: progress.advance(1, note))
+            progress.advance(number * setting.rounds - progress.done, note)  # rounds that a job did not need
+            for row in found:
+                on_row(row)
+            rows += found
     return rows
 
 
@@ -229,26 +241,3 @@ class _Job:
         if is_baseline:
             numbers["again_times"] = paired.times(BASELINE_AGAIN).tolist()
         return numbers
-
-
-def _reporter(advance: Callable[[int, str], None], before: int, text: str) -> OnRound:
-    return lambda done, rounds: advance(before + done, text)
-
-
-@contextlib.contextmanager
-def _bar(wanted: bool, total: int) -> Iterator[Callable[[int, str], None]]:
-    """A tqdm bar in rounds on standard error, none where it is not wanted, not a terminal, or tqdm is missing."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        wanted = False
-    if not wanted:
-        yield lambda done, text: None
-        return
-    with tqdm(total=total, unit="round", disable=None) as bar:
-
-        def advance(done: int, text: str) -> None:
-            bar.set_description(text, refresh=False)
-            bar.update(done - bar.n)
-
-        yield advance

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+CITABLE_ROUNDS = 20
+
 
 def format_table(rows: Sequence[Mapping[str, object]]) -> str:
-    """The rows as an aligned text table for a terminal; a note says so when rows are quick ones."""
+    """The rows as an aligned text table for a terminal; a note says so when they are not to be cited."""
     head = ("slot", "variant", "size", "device", "a call", "ratio", "95 % interval", "A/A band", "same", "verdict")
     table = [head, *(_cells(row) for row in rows)]
     widths = [max(len(line[i]) for line in table) for i in range(len(head))]
@@ -19,6 +21,8 @@ def format_table(rows: Sequence[Mapping[str, object]]) -> str:
     lines.insert(1, "  ".join("-" * w for w in widths))
     if any(row.get("quick") for row in rows):
         lines.append("quick: do not cite")
+    elif any(0 < row["rounds"] < CITABLE_ROUNDS for row in rows):
+        lines.append(f"fewer than {CITABLE_ROUNDS} rounds: do not cite")
     return "\n".join(line.rstrip() for line in lines)
 
 
