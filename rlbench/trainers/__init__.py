@@ -1,0 +1,1 @@
+"""Trainers. `DQN` is loaded from `rlbench.trainers.dqn` on first use."""

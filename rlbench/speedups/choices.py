@@ -1,0 +1,179 @@
+"""How it is computed: one variant a slot."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rlbench.speedups.speedup import Speedup
+
+
+class ChoiceError(ValueError):
+    """A choice that cannot be used; the message names the slot, the variant and what is accepted."""
+
+
+class Choices:
+    """Immutable mapping of slot to variant. Slots that are not named take plain()'s variant.
+
+    `Choices(replay="deque").replay` is "deque"; `explicit` holds the slots that were named, which a trainer must either use
+    or refuse.
+    """
+
+    def __init__(self, **variants: str) -> None:
+        self._fill(PLAIN_CPU, variants)
+
+    def _fill(self, base: Mapping[str, str], named: Mapping[str, str], explicit: frozenset[str] = frozenset()) -> None:
+        for slot, variant in named.items():
+            _check_name(slot, variant)
+        object.__setattr__(self, "_variants", {**base, **named})
+        object.__setattr__(self, "explicit", explicit | frozenset(named))
+
+    @classmethod
+    def _of(cls, base: Mapping[str, str], named: Mapping[str, str], explicit: frozenset[str] = frozenset()) -> Choices:
+        choices = cls.__new__(cls)
+        choices._fill(base, named, explicit)
+        return choices
+
+    @classmethod
+    def naive(cls) -> Choices:
+        """What the sources call "before"."""
+        return cls._of(NAIVE, {})
+
+    @classmethod
+    def plain(cls, device: str | torch.device = "cpu") -> Choices:
+        """What a competent author writes in eager PyTorch: the baseline of every headline ratio."""
+        return cls._of(PLAIN_CUDA if torch.device(device).type == "cuda" else PLAIN_CPU, {})
+
+    @classmethod
+    def fast(cls, device: str | torch.device = "cpu") -> Choices:
+        """The best valid combination for a device. None of its variants is a statistical one."""
+        del device  # the same on either: replay lives where the network is
+        return cls._of(FAST, {})
+
+    @classmethod
+    def named(cls, name: str, device: str | torch.device = "cpu") -> Choices:
+        """naive, plain or fast, or the path of a file that `save` wrote."""
+        makers = {"naive": cls.naive, "plain": lambda: cls.plain(device), "fast": lambda: cls.fast(device)}
+        if name in makers:
+            return makers[name]()
+        if Path(name).is_file():
+            return cls.load(name)
+        raise ChoiceError(f"choices {name!r}: neither naive, plain or fast, nor a file.")
+
+    def replace(self, **variants: str) -> Choices:
+        """These choices with some slots set explicitly."""
+        return self._of(self._variants, variants, self.explicit)
+
+    def __getattr__(self, slot: str) -> str:
+        try:
+            return object.__getattribute__(self, "_variants")[slot]
+        except KeyError:
+            raise AttributeError(f"there is no slot {slot!r}: slots are {', '.join(PLAIN_CPU)}.") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"Choices cannot be changed: use choices.replace({name}={value!r}).")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variants)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Choices) and self._variants == other._variants
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self._variants.items())))
+
+    def __repr__(self) -> str:
+        return f"Choices({', '.join(f'{slot}={variant!r}' for slot, variant in self._variants.items())})"
+
+    def __reduce__(self) -> tuple:
+        return Choices._of, (self._variants, {}, self.explicit)
+
+    def to_dict(self) -> dict[str, str]:
+        return dict(self._variants)
+
+    def in_use(self, config: Any = None, device: str | torch.device = "cpu") -> dict[str, str]:
+        """The slots that a trainer on that device uses, with their variants."""
+        where = torch.device(device)
+        return {s: v for s, v in self._variants.items() if _speedups()[s].requires(v, self, config, where) is None}
+
+    def check(self, workload: str, config: Any, device: str | torch.device) -> None:
+        """Refuse what cannot work or would be ignored.
+
+        Raises:
+            ChoiceError: naming slot, variant, reason, and what is accepted.
+        """
+        where = torch.device(device)
+        for slot in sorted(self.explicit):
+            speedup = _speedups()[slot]
+            if workload not in speedup.workloads:
+                raise ChoiceError(f"{slot}={self._variants[slot]!r}: {workload} has no such slot; leave it out.")
+            reason = speedup.requires(self._variants[slot], self, config, where)
+            if reason:
+                raise ChoiceError(f"{slot}={self._variants[slot]!r} cannot be used: {reason}.")
+
+    def save(self, path: str | Path, device: str | torch.device = "cpu") -> None:
+        """Write the slots in use as YAML that `load` and `--choices FILE` take."""
+        from rlbench.files import write_text
+
+        write_text(path, "".join(f"{slot}: {variant}\n" for slot, variant in self.in_use(device=device).items()))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Choices:
+        """Read `slot: variant` lines (YAML's simplest form) or a JSON object."""
+        text = Path(path).read_text(encoding="utf-8")
+        if text.lstrip().startswith("{"):
+            try:
+                return cls(**json.loads(text))
+            except (json.JSONDecodeError, TypeError) as error:
+                raise ChoiceError(f"{path}: not a JSON object of slots and variants ({error}).") from error
+        variants: dict[str, str] = {}
+        for number, line in enumerate(text.splitlines(), start=1):
+            line = line.split("#", 1)[0].strip()
+            if not line:
+                continue
+            slot, colon, variant = (part.strip().strip("\"'") for part in line.partition(":"))
+            if not colon or not variant:
+                raise ChoiceError(f"{path}, line {number}: {line!r} is not of the form `slot: variant`.")
+            variants[slot] = variant
+        return cls(**variants)
+
+
+NAIVE = {
+    "replay": "deque",
+    "conversion": "each_sample",
+    "transfer": "pageable",
+    "optimizer": "for_loop",
+    "metrics": "item_each_step",
+}
+# Adam's own defaults: a loop on the CPU, foreach on CUDA.
+PLAIN_CPU = {
+    "replay": "ring_numpy",
+    "conversion": "stack_once",
+    "transfer": "pageable",
+    "optimizer": "for_loop",
+    "metrics": "on_device",
+}
+PLAIN_CUDA = {**PLAIN_CPU, "optimizer": "foreach"}
+FAST = {**PLAIN_CPU, "replay": "ring_torch", "optimizer": "fused"}
+
+
+def _speedups() -> dict[str, Speedup]:
+    from rlbench.speedups import SPEEDUPS  # the package imports this file
+
+    return SPEEDUPS
+
+
+def _check_name(slot: str, variant: Any) -> None:
+    speedups = _speedups()
+    if slot not in speedups:
+        near = difflib.get_close_matches(slot, speedups, n=1)
+        raise ChoiceError(
+            f"there is no slot {slot!r}: {'did you mean ' + near[0] + '? ' if near else ''}Slots are {', '.join(speedups)}."
+        )
+    if not isinstance(variant, str) or variant not in speedups[slot].variants:
+        raise ChoiceError(f"{slot}={variant!r}: accepted are {', '.join(speedups[slot].variants)}.")

@@ -1,0 +1,228 @@
+"""DQN (Mnih et al., 2015), with Double DQN, n-step returns and action masks as settings.
+
+One loop: collect, store, sample, update, sync the target, log. How each part is computed is bound once, in `__init__`,
+from the Choices.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
+
+from rlbench.batch import Transitions
+from rlbench.buffers import NStep, RowSpec, one_step
+from rlbench.config import DQNConfig
+from rlbench.envs.make import factory_of, make_collector
+from rlbench.envs.spaces import EnvError
+from rlbench.losses import next_values, td_loss, td_target
+from rlbench.machine import describe, resolve_device
+from rlbench.models import mlp
+from rlbench.phases import phase
+from rlbench.random import Purpose, Stream, random_bits
+from rlbench.speedups import SPEEDUPS, Choices
+from rlbench.trainers.evaluate import evaluate
+from rlbench.trainers.explore import EpsilonGreedy
+from rlbench.trainers.history import History
+from rlbench.trainers.interrupt import interrupt_calls
+from rlbench.trainers.logbook import Logbook
+from rlbench.trainers.schedule import Every, linear, update_points
+
+
+class DQN:
+    """Trains a Q-network on any Gymnasium env with Box observations and Discrete actions.
+
+    Args:
+        config: what is learnt.
+        choices: how it is computed; `Choices.plain(device)` where left out.
+        env: an id, "module:factory", a factory, a `gymnasium.Env` or a `gymnasium.vector.VectorEnv`.
+        device: "cpu", "cuda", "cuda:N" or "auto"; where CUDA is asked for and absent, the CPU with one line that says so.
+        eval_env: a factory of the envs to evaluate on, where they differ from `env`.
+
+    Raises:
+        ConfigError, ChoiceError, EnvError: naming the field, what was found, and what is accepted.
+    """
+
+    def __init__(
+        self,
+        config: DQNConfig | None = None,
+        choices: Choices | None = None,
+        env: Any = "CartPole-v1",
+        device: str = "cpu",
+        eval_env: Any = None,
+    ) -> None:
+        self.config = config = config or DQNConfig()
+        self.device = resolve_device(device)
+        self.choices = choices = choices or Choices.plain(self.device)
+        choices.check("dqn", config, self.device)
+        self.collector = make_collector(env, config.num_envs, config.seed)
+        self.make_eval_env = _evaluation(env, eval_env, config)
+        self.spec = RowSpec(self.collector.spec.obs_size, self.collector.spec.num_actions, self.collector.masked)
+
+        generator = torch.Generator().manual_seed(random_bits(config.seed, Purpose.WEIGHTS, 0, 0))
+        self.online = mlp(self.spec.obs_size, config.hidden, self.spec.num_actions, generator).to(self.device)
+        self.target = copy.deepcopy(self.online).requires_grad_(False)
+        self.parameters = list(self.online.parameters())
+
+        pinned = "pinned" in choices.transfer
+        self.replay = SPEEDUPS["replay"].variants[choices.replay](self.spec, config.buffer_size, self.device)
+        self.convert = SPEEDUPS["conversion"].variants[choices.conversion](pinned)
+        self.transfer = SPEEDUPS["transfer"].variants[choices.transfer]
+        self.optimizer = SPEEDUPS["optimizer"].variants[choices.optimizer](self.parameters, config.learning_rate)
+        self.losses = SPEEDUPS["metrics"].variants[choices.metrics]()
+        # A replay of tensors keeps them on the device: nothing to convert, nothing to transfer.
+        self.to_device = (lambda rows: rows) if self.replay.gives == "tensors" else self._convert_and_transfer
+
+        envs = self.collector.num_envs
+        self.explore = EpsilonGreedy(self.spec, config, envs)
+        self.n_step = NStep(config.n_step, config.gamma, envs) if config.n_step > 1 else None
+        self.replay_stream = Stream(config.seed, Purpose.REPLAY, config.batch_size)
+        self.target_sync = Every(config.target_network_frequency, start=config.learning_starts)
+        self.iterations = self.env_steps = self.updates = self.target_syncs = 0
+        self.last_target: Tensor | None = None  # (B,) of the last update, read at log points
+        self.stopping = False
+
+    def train(
+        self,
+        progress: bool | None = None,
+        on_log: Callable[[dict], None] | None = None,
+        tensorboard: str | None = None,
+    ) -> History:
+        """Train to `total_timesteps`, or until `stop()` or an interrupt, and evaluate the greedy policy.
+
+        Args:
+            progress: False hides it; None shows a bar on a terminal, a line every few seconds elsewhere.
+            on_log: called at every log point with step, total, sps, loss, mean_return, epsilon and eta_s.
+            tensorboard: a folder for TensorBoard scalars.
+        """
+        config = self.config
+        log = Logbook(self, progress, on_log, tensorboard)
+        with log, interrupt_calls(self.stop):
+            while self.env_steps < config.total_timesteps and not self.stopping:
+                before = self.env_steps
+                self.collect(log)
+                for point in update_points(before, self.env_steps, config.learning_starts, config.train_frequency):
+                    self.sync_target(point - 1)
+                    for _ in range(config.gradient_steps):
+                        self.update(self.sample())
+                    self.sync_target(point)
+                self.sync_target(self.env_steps)
+                log.step()
+            return log.finish(interrupted=self.stopping)
+
+    def stop(self) -> None:
+        """Ask a running `train` to finish its iteration and return; from any thread."""
+        self.stopping = True
+
+    def collect(self, log: Logbook) -> None:
+        """One step of every env, stored in replay. Counts real transitions only."""
+        with phase("action"):
+            actions = self.explore(self.iterations, self.epsilon, self.collector.obs, self.collector.mask, self.greedy)
+        with phase("env"):
+            collected = self.collector.step(actions)
+        with phase("store"):
+            rows = one_step(collected, self.config.gamma) if self.n_step is None else self.n_step(collected)
+            if rows is not None and len(rows.action):
+                self.replay.add(rows)
+        self.iterations += 1
+        self.env_steps += len(actions) if collected.valid is None else int(np.count_nonzero(collected.valid))
+        log.episodes(self.collector.finished)
+
+    def sample(self) -> Transitions:
+        """A minibatch on the device, drawn with replacement."""
+        with phase("sample"):
+            rows = self.replay.sample(self.replay_stream.below(self.updates, len(self.replay)))
+        return self.to_device(rows)
+
+    def _convert_and_transfer(self, rows: Transitions) -> Transitions:
+        with phase("sample"):
+            batch = self.convert(rows)
+        with phase("transfer"):
+            return self.transfer(batch, self.device)
+
+    def update(self, batch: Transitions) -> None:
+        """One step of Adam on the temporal-difference loss."""
+        with phase("forward"):
+            loss = self.loss(batch)
+        with phase("backward"):
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+        with phase("optimizer"):
+            if self.config.max_grad_norm:
+                clip_grad_norm_(self.parameters, self.config.max_grad_norm)
+            self.optimizer.step()
+        with phase("sync"):
+            self.losses.add(loss)
+        self.updates += 1
+
+    def loss(self, batch: Transitions) -> Tensor:
+        with torch.no_grad():
+            q_online = self.online(batch.next_obs) if self.config.double_dqn else None
+            value = next_values(self.target(batch.next_obs), q_online, batch.next_mask)
+            self.last_target = td_target(batch.reward, batch.discount, batch.terminated, value)
+        return td_loss(self.online(batch.obs), batch.action, self.last_target, self.config.huber)
+
+    @torch.no_grad()
+    def sync_target(self, step: int) -> None:
+        """Move the target towards the online network once for each period crossed up to env step `step`."""
+        for _ in range(self.target_sync.crossed(step)):
+            for slow, quick in zip(self.target.parameters(), self.parameters, strict=True):
+                slow.lerp_(quick, self.config.tau)
+            self.target_syncs += 1
+
+    @property
+    def epsilon(self) -> float:
+        c = self.config
+        return linear(c.start_e, c.end_e, c.exploration_fraction * c.total_timesteps, self.env_steps)
+
+    @torch.inference_mode()
+    def greedy(self, obs: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+        """The best legal actions (N,) int64 for observations (N, D) and masks (N, A) or None."""
+        q = self.online(torch.from_numpy(obs).to(self.device))  # (N, A)
+        if mask is not None:
+            q = q.masked_fill(~torch.from_numpy(mask).to(self.device), -torch.inf)
+        return q.argmax(dim=1).cpu().numpy()  # sync: the envs need the actions
+
+    def act(self, obs: np.ndarray, mask: np.ndarray | None = None) -> int | np.ndarray:
+        """The greedy action for one observation, or an array of them for a batch, as the env numbers actions."""
+        shape = self.collector.spec.obs_shape
+        single = np.shape(obs) == shape
+        if not single and np.shape(obs)[1:] != shape:
+            raise EnvError(
+                f"act: observation of shape {np.shape(obs)}; accepted are {shape} and (N, {', '.join(map(str, shape))})."
+            )
+        rows = np.array(obs, np.float32).reshape(-1, self.spec.obs_size)
+        legal = None if mask is None else np.array(mask, bool).reshape(len(rows), self.spec.num_actions)
+        if legal is not None and not legal.any(axis=1).all():
+            raise EnvError(f"act: state {int(np.argmin(legal.any(axis=1)))} has no legal action to choose.")
+        actions = self.greedy(rows, legal) + self.collector.spec.first_action
+        return int(actions[0]) if single else actions
+
+    def evaluate(self, episodes: int, seed: int | None = None) -> list[float]:
+        """Returns of the greedy policy on fresh envs; the same envs' seeds at every call."""
+        if self.make_eval_env is None:
+            return []
+        return evaluate(self.greedy, self.make_eval_env, episodes, self.config.seed if seed is None else seed)
+
+    def new_history(self) -> History:
+        choices = self.choices.in_use(self.config, self.device)
+        config = dataclasses.asdict(self.config)
+        return History(config, choices, describe().to_dict(), self.config.seed, self.collector.name)
+
+    def read_losses(self) -> tuple[float, float]:
+        """Mean loss since the last call, and mean target of the last update; NaN before the first one."""
+        q = float("nan") if self.last_target is None else self.last_target.mean().item()  # sync: at log points
+        return self.losses.mean(), q
+
+
+def _evaluation(env: Any, eval_env: Any, config: DQNConfig) -> Callable[[], Any] | None:
+    """A factory of evaluation envs; None where nothing is to be evaluated."""
+    if not config.eval_episodes:
+        return None
+    return factory_of(env if eval_env is None else eval_env)

@@ -1,0 +1,66 @@
+"""Evaluation of a fixed policy on fresh environments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rlbench.envs.one_by_one import env_seed
+from rlbench.envs.spaces import describe_spaces, mask_of, reset_env
+from rlbench.random import Purpose
+
+# (N, D) float32 observations and (N, A) legal actions or None -> (N,) int64 actions
+Policy = Callable[[np.ndarray, "np.ndarray | None"], np.ndarray]
+MOST_ENVS = 20
+
+
+def evaluate(policy: Policy, make_env: Callable[[], Any], episodes: int, seed: int) -> list[float]:
+    """Undiscounted returns of `episodes` whole episodes, in a fixed order.
+
+    Environments run side by side so that the policy acts on a batch, but each has its own number of episodes to finish: to
+    take whichever episodes end first would favour short ones.
+    """
+    if episodes < 1:
+        return []
+    count = min(episodes, MOST_ENVS)
+    envs = [make_env() for _ in range(count)]
+    try:
+        quota = [episodes // count + (i < episodes % count) for i in range(count)]
+        return _run(policy, envs, quota, seed)
+    finally:
+        for env in envs:
+            env.close()
+
+
+def _run(policy: Policy, envs: list[Any], quota: list[int], seed: int) -> list[float]:
+    spec = describe_spaces(envs[0].observation_space, envs[0].action_space, "the evaluation env")
+    obs = np.empty((len(envs), spec.obs_size), np.float32)  # (N, D)
+    masks: list[np.ndarray | None] = [None] * len(envs)
+    returns: list[list[float]] = [[] for _ in envs]
+    running = [0.0] * len(envs)
+
+    def take(i: int, after: Any, info: dict) -> None:
+        obs[i] = np.reshape(after, -1)
+        masks[i] = mask_of(info, spec.name, spec.num_actions)
+
+    for i, env in enumerate(envs):
+        take(i, *reset_env(env, spec.name, env_seed(seed, Purpose.EVALUATION, i)))
+    active = list(range(len(envs)))
+    while active:
+        mask = None if masks[active[0]] is None else np.stack([masks[i] for i in active])
+        actions = policy(obs[active], mask).tolist()
+        for i, action in zip(list(active), actions, strict=True):
+            after, reward, terminated, truncated, info = envs[i].step(action + spec.first_action)
+            running[i] += float(reward)
+            if not (terminated or truncated):
+                take(i, after, info)
+                continue
+            returns[i].append(running[i])
+            running[i] = 0.0
+            if len(returns[i]) == quota[i]:
+                active.remove(i)
+            else:
+                take(i, *reset_env(envs[i], spec.name))
+    return [value for each in returns for value in each]

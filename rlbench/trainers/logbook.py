@@ -1,0 +1,132 @@
+"""The clock and the log of a training run: what is not the algorithm."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from rlbench.progress import Progress
+from rlbench.timing import synchronize
+from rlbench.trainers.schedule import Every
+
+if TYPE_CHECKING:
+    from rlbench.trainers.dqn import DQN
+    from rlbench.trainers.history import History
+
+WARM_UP_UPDATES = 20
+RECENT_EPISODES = 100
+
+
+class Logbook:
+    """Follows one `train()`: rows of the history, evaluations that are due, progress, callback, TensorBoard.
+
+    The clock stands still during evaluations. `sps` counts after `learning_starts` and a few updates of warm-up.
+    """
+
+    def __init__(
+        self, trainer: DQN, progress: bool | None, on_log: Callable[[dict], None] | None, tensorboard: str | None
+    ) -> None:
+        self.trainer, self.config, self.on_log = trainer, trainer.config, on_log
+        self.history: History = trainer.new_history()
+        self.writer = _writer(tensorboard)
+        self.log_due, self.evaluation_due = Every(self.config.log_frequency), Every(self.config.eval_frequency)
+        self.recent: deque[float] = deque(maxlen=RECENT_EPISODES)
+        self.progress = Progress(self.config.total_timesteps, f"DQN on {trainer.collector.name}", "steps", progress)
+        self.start = self.total_start = time.perf_counter()
+        self.paused = 0.0  # seconds in evaluations
+        self.warm: tuple[int, float] | None = None  # env steps and seconds when the warm-up was over
+        self.last = (trainer.env_steps, 0.0)  # of the last row
+
+    def __enter__(self) -> Logbook:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.progress.__exit__(kind, error, trace)
+        if self.writer is not None:
+            self.writer.close()
+
+    def seconds(self) -> float:
+        """Seconds of training so far; the device has finished what they paid for."""
+        synchronize(self.trainer.device)
+        return time.perf_counter() - self.start - self.paused
+
+    def episodes(self, finished: list[tuple[float, int]]) -> None:
+        """Note the (return, length) of episodes that ended in this step."""
+        if finished:
+            now = time.perf_counter() - self.start - self.paused
+            for episode_return, length in finished:
+                self.recent.append(episode_return)
+                self.history.episode_rows.append((self.trainer.env_steps, now, episode_return, length))
+
+    def step(self) -> None:
+        """After each iteration: start the rate's clock, write a row, evaluate, where due."""
+        trainer = self.trainer
+        if self.warm is None and trainer.updates >= WARM_UP_UPDATES:
+            self.warm = (trainer.env_steps, self.seconds())
+        if self.log_due.crossed(trainer.env_steps):
+            self.write_row()
+        if self.evaluation_due.crossed(trainer.env_steps) and trainer.env_steps < self.config.total_timesteps:
+            self.evaluate()
+
+    def write_row(self) -> None:
+        trainer, seconds = self.trainer, self.seconds()
+        loss, q = trainer.read_losses()
+        steps = trainer.env_steps - self.last[0]
+        sps = steps / max(1e-9, seconds - self.last[1])
+        self.last = (trainer.env_steps, seconds)
+        mean_return = statistics.fmean(self.recent) if self.recent else float("nan")
+        row = (trainer.env_steps, seconds, trainer.updates, loss, q, trainer.epsilon, sps, mean_return)
+        self.history.log_rows.append(row)
+        self.progress.advance(steps, note=f"return {mean_return:.4g}" if self.recent else "")
+        self._tell(loss, q, sps, mean_return)
+
+    def _tell(self, loss: float, q: float, sps: float, mean_return: float) -> None:
+        step, total = self.trainer.env_steps, self.config.total_timesteps
+        scalars = {"loss": loss, "q": q, "sps": sps, "mean_return": mean_return, "epsilon": self.trainer.epsilon}
+        if self.writer is not None:
+            for name, value in scalars.items():
+                self.writer.add_scalar(f"dqn/{name}", value, step)
+        if self.on_log is not None:
+            eta = max(0, total - step) / max(1e-9, sps)
+            self.on_log({"step": step, "total": total, "eta_s": eta, **scalars})
+
+    def evaluate(self) -> list[float]:
+        """Returns of the greedy policy as it is now, and a row of them. Training's clock stands still."""
+        seconds, began = self.seconds(), time.perf_counter()
+        returns = self.trainer.evaluate(self.config.eval_episodes)
+        self.paused += time.perf_counter() - began
+        if returns:
+            row = (self.trainer.env_steps, seconds, statistics.fmean(returns), statistics.pstdev(returns), len(returns))
+            self.history.evaluation_rows.append(row)
+        return returns
+
+    def finish(self, interrupted: bool) -> History:
+        """Close the books: the last row, the final policy's returns (not after an interrupt), the weights."""
+        trainer, history = self.trainer, self.history
+        if trainer.env_steps > self.last[0]:
+            self.write_row()
+        history.train_s = self.seconds()
+        steps, since = self.warm if self.warm and self.warm[0] < trainer.env_steps else (0, 0.0)
+        history.sps = (trainer.env_steps - steps) / max(1e-9, history.train_s - since)
+        history.env_steps, history.updates = trainer.env_steps, trainer.updates
+        history.target_syncs, history.interrupted = trainer.target_syncs, interrupted
+        if not interrupted:
+            history.returns = self.evaluate()
+        state = trainer.online.state_dict()
+        history.weights = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}  # sync: at the end
+        history.total_s = time.perf_counter() - self.total_start
+        return history
+
+
+def _writer(folder: str | None) -> Any:
+    if folder is None:
+        return None
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise RuntimeError("TensorBoard is not installed: pip install tensorboard") from error
+    return SummaryWriter(folder)
