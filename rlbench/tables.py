@@ -44,7 +44,12 @@ def _missing(value: object) -> bool:
 
 
 def _number(value: object, unit: str = "") -> str:
-    return "-" if _missing(value) else f"{value:.3g}{unit}" if value >= 10 else f"{value:.3f}{unit}"
+    if _missing(value):
+        return "-"
+    if value < 0.1:
+        return f"{value:.2g}{unit}"
+    digits = 3 if value < 10 else 1 if value < 100 else 0
+    return f"{value:,.{digits}f}{unit}"
 
 
 def _span(low: object, high: object) -> str:
@@ -54,7 +59,6 @@ def _span(low: object, high: object) -> str:
 def _duration(microseconds: object) -> str:
     if _missing(microseconds):
         return "-"
-    for unit, size in (("s", 1e6), ("ms", 1e3)):
-        if microseconds >= size:
-            return f"{microseconds / size:.3g} {unit}"
-    return f"{microseconds:.3g} us"
+    unit, size = next(((u, s) for u, s in (("s", 1e6), ("ms", 1e3)) if microseconds >= s), ("us", 1.0))
+    value = microseconds / size
+    return f"{value:.3g} {unit}" if value < 100 else f"{value:,.0f} {unit}"
