@@ -57,10 +57,9 @@ class Machine:
     def slug(self) -> str:
         """A name for folders and columns, like "amd-epyc-2c" or "amd-epyc-2c-h200"."""
         words = _plain_words(re.sub(r"\((R|TM)\)|\bCPU\b|\bProcessor\b", " ", self.cpu, flags=re.IGNORECASE))
-        parts = [*words[:2], f"{math.floor(self.usable_cores)}c"]
-        if self.gpus:
-            many = f"{len(self.gpus)}x-" if len(self.gpus) > 1 else ""
-            parts.append(many + _gpu_slug(self.gpus[0]))
+        parts = [*words[:2], f"{max(1, math.floor(self.usable_cores))}c"]
+        for gpu in self.gpus[:1]:
+            parts.append((f"{len(self.gpus)}x-" if len(self.gpus) > 1 else "") + _gpu_slug(gpu))
         return "-".join(parts)
 
     def to_dict(self) -> dict[str, object]:

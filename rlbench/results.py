@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from pathlib import Path, PurePath
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,7 @@ import rlbench
 from rlbench.files import write_text
 from rlbench.machine import Machine, StealMeter, describe
 
-Row = dict[str, object]
+Row = dict[str, Any]
 RECORDS = "reports/measurements"
 
 
@@ -175,7 +176,7 @@ def load(*sources: str | os.PathLike[str]) -> pd.DataFrame:
             raise FileNotFoundError(f"{source}: no such file or folder of results")
     frame = pd.json_normalize(rows)
     for name in frame.columns:
-        if frame[name].isna().all():
+        if bool(frame[name].isna().to_numpy().all()):
             frame[name] = frame[name].astype(np.float64)  # empty numbers stay numbers
     if "time" in frame:
         frame["time"] = pd.to_datetime(frame["time"], utc=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def interquartile_mean(values: np.ndarray, axis: int = -1) -> np.ndarray | float
 
 def bootstrap_interval(
     values: np.ndarray,
-    statistic: Callable[..., np.ndarray] = np.mean,
+    statistic: Callable[..., Any] = np.mean,
     *,
     level: float = 0.95,
     resamples: int = 2000,
@@ -46,7 +47,7 @@ def bootstrap_interval(
 
 def stratified_bootstrap(
     groups: Sequence[np.ndarray],
-    statistic: Callable[[list[np.ndarray]], np.ndarray],
+    statistic: Callable[[list[np.ndarray]], Any],
     *,
     level: float = 0.95,
     resamples: int = 2000,
@@ -66,7 +67,7 @@ def stratified_bootstrap(
 
 def block_bootstrap(
     values: np.ndarray,
-    statistic: Callable[..., np.ndarray] = np.mean,
+    statistic: Callable[..., Any] = np.mean,
     *,
     mean_block: float | None = None,
     level: float = 0.95,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 CITABLE_ROUNDS = 20
 
 
-def format_table(rows: Sequence[Mapping[str, object]]) -> str:
+def format_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows as an aligned text table for a terminal; a note says so when they are not to be cited."""
     head = ("slot", "variant", "size", "device", "a call", "ratio", "95 % interval", "A/A band", "same", "verdict")
     table = [head, *(_cells(row) for row in rows)]
@@ -26,7 +27,7 @@ def format_table(rows: Sequence[Mapping[str, object]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _cells(row: Mapping[str, object]) -> tuple[str, ...]:
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     verdict = str(row["verdict"])
     why = row.get("not_measured") or row.get("error")
     if why:
@@ -39,12 +40,8 @@ def _cells(row: Mapping[str, object]) -> tuple[str, ...]:
     return (*names, _duration(row["median_us"]), ratio, interval, band, same, verdict)
 
 
-def _missing(value: object) -> bool:
-    return value is None or math.isnan(value)
-
-
-def _number(value: object, unit: str = "") -> str:
-    if _missing(value):
+def _number(value: float | None, unit: str = "") -> str:
+    if value is None or math.isnan(value):
         return "-"
     if value < 0.1:
         return f"{value:.2g}{unit}"
@@ -52,12 +49,12 @@ def _number(value: object, unit: str = "") -> str:
     return f"{value:,.{digits}f}{unit}"
 
 
-def _span(low: object, high: object) -> str:
-    return "-" if _missing(low) else f"[{_number(low)}, {_number(high)}]"
+def _span(low: float | None, high: float | None) -> str:
+    return "-" if _number(low) == "-" else f"[{_number(low)}, {_number(high)}]"
 
 
-def _duration(microseconds: object) -> str:
-    if _missing(microseconds):
+def _duration(microseconds: float | None) -> str:
+    if microseconds is None or math.isnan(microseconds):
         return "-"
     unit, size = next(((u, s) for u, s in (("s", 1e6), ("ms", 1e3)) if microseconds >= s), ("us", 1.0))
     value = microseconds / size

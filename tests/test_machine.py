@@ -158,7 +158,8 @@ def test_usable_cores(tmp_path, files, affinity, expected):
 
 def test_more_torch_threads_than_cores(tmp_path):
     half_core = planted(tmp_path / "a", {"sys/fs/cgroup/cpu.max": "50000 100000"}, torch_threads=lambda: 1)
-    assert not any("set_num_threads" in text for text in describe(half_core).warnings())
+    found = describe(half_core)
+    assert not any("set_num_threads" in text for text in found.warnings()) and found.slug.endswith("-1c")
     many = describe(planted(tmp_path / "b", torch_threads=lambda: 8, affinity=lambda: 2))
     assert "torch.set_num_threads(2)" in many.warnings()[-1]
     assert "torch.set_num_threads(2)" in many.card()
