@@ -4,6 +4,7 @@ Splits are by time, never at random. The scaler is fitted on the train part alon
 features nothing. Slices are views and cost next to nothing.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from rlbench.bars_per_year import bars_per_year as count_bars_per_year
 from rlbench.features import FeatureFunction, combine
 from rlbench.price_errors import PriceError
-from rlbench.price_times import bars_per_year as count_bars_per_year
 
 COLUMNS = ("open", "high", "low", "close", "volume")
 FEATURE_LIMIT = 10.0  # scaled features are clipped to +-10 train standard deviations, so observations are bounded
@@ -116,7 +117,7 @@ class Market:
                 f"{self.name}: {len(self)} bars give parts of {np.diff(edges).tolist()} bars for train, validation and "
                 "test; each needs at least 2. Use more bars, fewer folds, or other shares train= and validation="
             )
-        return Splits(*(self.slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)))
+        return Splits(*(self.slice(a, b) for a, b in itertools.pairwise(edges)))
 
     def describe(self) -> str:
         """One paragraph: what the data is, bars a year, how it is split, what was mended."""

@@ -1,50 +1,259 @@
-"""How many bars a year holds, from the times of the bars alone."""
+"""Times from whatever a price file holds: epochs, digits, ISO, day or month first, offsets, zones. The result is UTC."""
+
+import re
+from itertools import product
 
 import numpy as np
 import pandas as pd
 
-DAY = 86_400.0  # seconds
-YEAR_DAYS = 365.25
-TRADING_DAYS = 252.0  # sessions a year of a stock exchange, for files too short to count them
+from rlbench.price_errors import PriceError
+
+_YEAR_FIRST = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%Y年%m月%d日")
+_NAMED = (
+    "%b %d, %Y",
+    "%B %d, %Y",
+    "%d %b %Y",
+    "%d %B %Y",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+    "%b %d %Y",
+    "%a %b %d %Y",
+    "%Y-%b-%d",
+)
+_CLOCK = (
+    *(
+        "",
+        " %H:%M:%S",
+        " %H:%M",
+        " %H:%M:%S.%f",
+        " %H%M%S",
+        " %H%M",
+        "T%H:%M:%S",
+        "T%H:%M",
+        "T%H:%M:%S.%f",
+        ", %H:%M:%S",
+    ),
+    *(
+        " %I:%M %p",
+        " %I:%M:%S %p",
+        " %I:%M%p",
+        ", %I:%M %p",
+        ", %I:%M:%S %p",
+        " %H时%M分%S秒",
+        " %H",
+        " %I-%p",
+        "%H%M%S",
+        "%H%M",
+    ),
+)
+_OFFSET = r"^(.*:\d{2}(?:\.\d+)?)\s*(Z|UTC|GMT|[+-]\d{2}:?(?:\d{2})?)$"
+_HAS_OFFSET = r":\d{2}(?:\.\d+)?\s*(?:Z|UTC|GMT|[+-]\d{2}:?(?:\d{2})?)$"
+_STARTS_SHORT = r"^\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d{2})(?!\d)"
+_NUMBERS = r"^\s*(\d{1,2})([./-])(\d{1,2})[./-](\d{4}|\d{2})(?!\d)"
 
 
-def seconds(times: pd.DatetimeIndex) -> np.ndarray:
-    """Seconds since 1970 of UTC times, (T,) float64."""
-    return times.tz_convert("UTC").tz_localize(None).to_numpy("datetime64[ns]").astype(np.int64) / 1e9
+class Times:
+    """Reads the time column of a table. After `parse`: `naive_clock` says that the source named no time zone."""
+
+    def __init__(self, table, dayfirst: bool | None, timezone: str | None) -> None:
+        self.table, self.dayfirst, self.timezone = table, dayfirst, timezone
+        if timezone is not None:
+            try:
+                pd.Timestamp(0, tz=timezone)
+            except (ValueError, KeyError, OSError, TypeError):
+                raise PriceError(f"timezone={timezone!r} is unknown; use a name such as 'America/New_York'") from None
+        self.naive_clock = False
+        self.order_matters = False
+
+    def parse(self, values: pd.Series) -> pd.DatetimeIndex:
+        """UTC times (T,), NaT where a cell is empty. Raises PriceError at the first cell that is no time."""
+        if isinstance(values.dtype, pd.PeriodDtype):
+            values = values.dt.to_timestamp()
+        if not pd.api.types.is_datetime64_any_dtype(values) and not pd.api.types.is_numeric_dtype(values):
+            values = self._from_objects(values)
+        if pd.api.types.is_numeric_dtype(values):
+            times = self._from_digits(values.astype("float64"))
+        elif pd.api.types.is_datetime64_any_dtype(values):
+            times = pd.DatetimeIndex(values)
+        else:
+            times = self._from_text(values)
+        if self.dayfirst is not None and not self.order_matters:
+            self.table.notices.append(f"dayfirst={self.dayfirst} was not needed: the order of day and month is plain")
+        return self._to_utc(times)
+
+    def _refuse(self, row: int, found: object, advice: str) -> PriceError:
+        return PriceError(f"{self.table.where(row)}: {found!r} is not a time; {advice}")
+
+    def _from_objects(self, values: pd.Series) -> pd.Series:
+        """Python dates and datetimes to datetime64; everything else to stripped text."""
+        first = next((v for v in values if v is not None and v == v), None)
+        if hasattr(first, "year") and hasattr(first, "month"):
+            aware = getattr(first, "tzinfo", None) is not None
+            try:
+                return pd.Series(pd.to_datetime(list(values), utc=aware))
+            except (ValueError, TypeError) as error:
+                raise PriceError(
+                    f"{self.table.source}: the times mix kinds ({error}); convert them to UTC first"
+                ) from None
+        text = values.astype(str).str.strip()
+        text = text.where(~text.str.lower().isin(["nan", "nat", "none", "null"]), "")
+        return pd.to_numeric(text.where(text != "", "nan")) if text.str.fullmatch(r"\d{5,19}(\.\d+)?|").all() else text
+
+    def _from_digits(self, values: pd.Series) -> pd.DatetimeIndex:
+        """Epochs in s, ms, µs or ns (each by its size), Excel's day numbers, or YYYYMMDD[HHMM[SS]]."""
+        numbers = values.to_numpy()
+        known = numbers[~np.isnan(numbers)]
+        if len(known) and known.min() >= 19000101 and known.max() <= 21001231:
+            return self._try(values, ("%Y%m%d",))
+        if len(known) and known.min() >= 190001010000 and known.max() <= 210012312359:
+            times = self._attempt(values, "%Y%m%d%H%M")
+            if not times[~np.isnan(numbers)].isna().any():
+                return times
+        if len(known) and known.min() >= 19000101000000 and known.max() <= 21001231235959:
+            return self._try(values, ("%Y%m%d%H%M%S",))
+        if len(known) and known.min() >= 20000 and known.max() <= 80000:
+            self.table.notices.append("times are spreadsheet day numbers, counted from 1899-12-30")
+            return pd.DatetimeIndex(pd.Timestamp("1899-12-30") + pd.to_timedelta(np.round(numbers * 86400), unit="s"))
+        unit = np.select([numbers >= 1e17, numbers >= 1e14, numbers >= 1e11], [1.0, 1e3, 1e6], 1e9)
+        outside = ~np.isnan(numbers) & ((numbers < 1e8) | (numbers * unit > 4.2e18))
+        if outside.any():
+            row = int(outside.argmax())
+            raise self._refuse(row, numbers[row], "accepted are epochs in s, ms, µs, ns, YYYYMMDD, or text such as ISO")
+        # Integers below 2**53 stay exact in float64; nanosecond epochs are rounded to the microsecond.
+        whole = np.where(np.isnan(numbers), 0, np.round(numbers * unit / 1e3)).astype(np.int64)
+        times = pd.Series(pd.to_datetime(whole, unit="us", utc=True)).where(~np.isnan(numbers))
+        return pd.DatetimeIndex(times)
+
+    def _attempt(self, values: pd.Series, form: str) -> pd.DatetimeIndex:
+        text = values if values.dtype != np.float64 else values.astype("Int64").astype(str)
+        return pd.DatetimeIndex(pd.to_datetime(text, format=form, errors="coerce"))
+
+    def _try(self, values: pd.Series, dates: tuple[str, ...]) -> pd.DatetimeIndex:
+        """Read with every date form and every clock form until no cell is left; refuse the first that is."""
+        empty = (values.isna() if values.dtype == np.float64 else values == "").to_numpy()
+        result = np.full(len(values), np.datetime64("NaT", "ns"))
+        left = np.flatnonzero(~empty)
+        clocks = ("",) if values.dtype == np.float64 else _CLOCK
+        for date, clock in product(dates, clocks):
+            if not len(left):
+                break
+            if self._attempt(values.iloc[left[:1]], date + clock).isna().all() and len(left) > 1000:
+                continue  # a form that misses the first cell left is tried on the whole only where that is cheap
+            times = self._attempt(values.iloc[left], date + clock)
+            done = ~times.isna()
+            result[left[done]] = times[done].to_numpy("datetime64[ns]")
+            left = left[~done]
+        if len(left):
+            raise self._refuse(
+                int(left[0]), values.iloc[left[0]], "write times as 2020-01-31 09:30 or 2020-01-31T09:30:00+00:00"
+            )
+        return pd.DatetimeIndex(result)
+
+    def _from_text(self, text: pd.Series) -> pd.DatetimeIndex:
+        """Text, with or without an offset behind; offsets are taken off and subtracted."""
+        filled = (text != "").to_numpy()
+        with_offset = text.str.contains(_HAS_OFFSET, regex=True).to_numpy(bool) if len(text) else filled
+        if not with_offset.any():
+            return self._local(text)
+        if not with_offset[filled].all():
+            row = int((filled & ~with_offset).argmax())
+            raise self._refuse(row, text.iloc[row], "other rows carry an offset from UTC and this one does not")
+        iso = pd.DatetimeIndex(pd.to_datetime(text, format="ISO8601", utc=True, errors="coerce"))
+        if not iso[filled].isna().any():
+            return iso
+        parts = text.str.extract(_OFFSET)
+        local = self._local(parts[0].fillna(""))
+        minutes = {zone: _offset_minutes(zone) for zone in parts[1].dropna().unique()}
+        shift = pd.to_timedelta(parts[1].map(minutes).to_numpy(np.float64), unit="min")
+        return (local - shift).tz_localize("UTC")
+
+    def _local(self, text: pd.Series) -> pd.DatetimeIndex:
+        """Times without zone."""
+        numeric = text.str.match(_STARTS_SHORT).to_numpy(bool)
+        if not numeric.any():
+            return self._try(text, (*_YEAR_FIRST, *_NAMED))
+        if not numeric[(text != "").to_numpy()].all():
+            row = int((~numeric & (text != "").to_numpy()).argmax())
+            raise self._refuse(
+                row, text.iloc[row], "other rows begin with day and month; write all dates alike, best as 2020-01-31"
+            )
+        self.order_matters = True
+        parts = text.str.extract(_NUMBERS)
+        first, second = (pd.to_numeric(parts[c]).to_numpy(np.float64) for c in (0, 2))
+        separator = parts[1][numeric.argmax()]
+        year = "%y" if parts[3].str.len().max() == 2 else "%Y"
+        forms = {True: f"%d{separator}%m{separator}{year}", False: f"%m{separator}%d{separator}{year}"}
+        return self._try(text, (forms[self._day_is_first(text, first, second, separator, forms)],))
+
+    def _day_is_first(
+        self, text: pd.Series, first: np.ndarray, second: np.ndarray, separator: str, forms: dict
+    ) -> bool:
+        """Whether 03/04/2020 is 3 April: as stated, as a number above 12 proves, or as the order of rows shows."""
+        day_rows, month_rows = first > 12, second > 12
+        if day_rows.any() and month_rows.any():
+            a, b = int(day_rows.argmax()), int(month_rows.argmax())
+            raise PriceError(
+                f"{self.table.where(a)} has the day first ({text.iloc[a]!r}), line {self.table.rows[b]} the month "
+                f"({text.iloc[b]!r}); write all dates alike, best as 2020-01-31"
+            )
+        proven = True if day_rows.any() else False if month_rows.any() else None
+        if self.dayfirst is not None:
+            if proven not in (None, self.dayfirst):
+                row = int((day_rows | month_rows).argmax())
+                raise PriceError(f"{self.table.where(row)}: {text.iloc[row]!r} contradicts dayfirst={self.dayfirst}")
+            return self.dayfirst
+        ordered = {}
+        for order in (True, False) if proven is None else (proven,):
+            times = self._try(text, (forms[order],)).dropna()
+            ordered[order] = times.is_monotonic_increasing or times.is_monotonic_decreasing
+        if proven is not None:
+            if not ordered[proven]:
+                raise PriceError(
+                    f"{self.table.source}: dates such as {text.iloc[0]!r} are out of order when read with the "
+                    f"{'day' if proven else 'month'} first, as if the file mixed two orders; write them as 2020-01-31, or "
+                    f"sort them and state dayfirst={proven}"
+                )
+            return proven
+        if separator == "." or sum(ordered.values()) == 1:
+            order = True if separator == "." else ordered[True]
+            self.table.notices.append(f"dates such as {text.iloc[0]} read with the {'day' if order else 'month'} first")
+            return order
+        raise PriceError(
+            f"{self.table.where(0)}: {text.iloc[0]!r} may have the day or the month first; state dayfirst=True or False"
+        )
+
+    def _to_utc(self, times: pd.DatetimeIndex) -> pd.DatetimeIndex:
+        """UTC; times without zone are taken in `timezone`, or as UTC."""
+        if times.tz is not None:
+            if self.timezone is not None:
+                self.table.notices.append(f"timezone={self.timezone!r} was not needed: the times name their zone")
+            return times.tz_convert("UTC")
+        days_only = bool((times.dropna() == times.dropna().normalize()).all())
+        self.naive_clock = not days_only and self.timezone is None
+        if self.timezone is None:
+            return times.tz_localize("UTC")
+        filled = np.flatnonzero(~times.isna())
+        if len(filled) > 1 and times[filled[0]] > times[filled[-1]]:
+            filled = filled[::-1]  # newest first: a repeated hour is told apart by the order of the rows
+        known = times[filled]
+        # A day without midnight (a clock change at 00:00) begins an hour later.
+        late = "shift_forward" if days_only else "raise"
+        try:
+            local = known.tz_localize(self.timezone, ambiguous="infer", nonexistent=late).tz_convert("UTC")
+        except ValueError:
+            unclear = known.tz_localize(self.timezone, ambiguous="NaT", nonexistent="NaT").isna()
+            row = int(filled[int(unclear.argmax())])
+            raise PriceError(
+                f"{self.table.where(row)}: {times[row]} is no single time in {self.timezone} (clock change); export the "
+                "bars in UTC, or with offsets such as -04:00"
+            ) from None
+        result = pd.Series(pd.NaT, index=range(len(times)), dtype="datetime64[ns, UTC]")
+        result.iloc[filled] = local
+        return pd.DatetimeIndex(result)
 
 
-def bars_per_year(times: pd.DatetimeIndex) -> float:
-    """Bars in a year of this market, holidays and closed hours counted as such.
-
-    Eleven months or more: bars over elapsed years, long holes left out. A shorter file cannot show its holidays: bars
-    of a usual day times 252 sessions, or 365.25 days where a weekend has bars or no weekend was covered by a market
-    that never closes.
-    """
-    if len(times) < 2:
-        return float("nan")
-    clock = seconds(times)
-    steps = np.diff(clock)
-    usual = float(np.median(steps))
-    holes = steps > max(10 * DAY, 10 * usual)
-    span = float(steps[~holes].sum())
-    if span >= 330 * DAY or usual > 1.5 * DAY:
-        return float((~holes).sum() / (span / (YEAR_DAYS * DAY)))
-    days = np.floor(clock / DAY).astype(np.int64)
-    _, bars_a_day = np.unique(days, return_counts=True)
-    full = bars_a_day[1:-1] if len(bars_a_day) > 2 else bars_a_day
-    per_day = float(np.median(full))
-    weekend = ((days + 3) % 7 >= 5).any()  # 1970-01-01 was a Thursday
-    covered = np.arange(days[0], days[-1] + 1)
-    weekend_covered = ((covered + 3) % 7 == 5).any() and ((covered + 3) % 7 == 6).any()
-    if usual >= 0.9 * DAY:
-        return YEAR_DAYS if weekend else TRADING_DAYS
-    if per_day * usual >= 0.95 * DAY or len(bars_a_day) == 1:
-        closes = weekend_covered and not weekend
-        return DAY / usual * (TRADING_DAYS if closes else YEAR_DAYS) if len(bars_a_day) > 1 else _one_day(clock, usual)
-    return per_day * (YEAR_DAYS if weekend else TRADING_DAYS)
-
-
-def _one_day(clock: np.ndarray, usual: float) -> float:
-    """Bars a year of a file of one day: a session of the usual length is taken as an exchange's, more as 24 hours."""
-    hours = (clock[-1] - clock[0] + usual) / 3600
-    return len(clock) * TRADING_DAYS if 5 <= hours <= 9 else DAY / usual * YEAR_DAYS
+def _offset_minutes(zone: str) -> int:
+    """Minutes east of UTC: "-05:00" -> -300, "Z" -> 0."""
+    digits = re.sub(r"\D", "", zone)
+    size = int(digits[:2] or 0) * 60 + int(digits[2:] or 0)
+    return -size if zone.startswith("-") else size
