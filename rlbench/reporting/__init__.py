@@ -1,0 +1,1 @@
+"""Parts of the report runner: parameters, execution of one notebook, what it found, the index page."""

@@ -1,0 +1,105 @@
+"""Run one notebook through papermill and say how it went."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from rlbench.files import write_text
+from rlbench.reporting.kernel import kernel_class
+from rlbench.reporting.parameters import Parameter, of_notebook
+
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+TRACEBACK_LINES = 12
+
+
+@dataclass
+class Run:
+    """One notebook of a report. `failure` is the end of its traceback, or None."""
+
+    name: str
+    source: Any  # the stored notebook
+    values: dict[str, Any] = field(default_factory=dict)  # injected
+    executed: Any = None
+    seconds: float = 0.0
+    failure: str | None = None
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        return of_notebook(self.source, self.name)
+
+    @property
+    def title(self) -> str:
+        """The first heading, which is the notebook's question."""
+        for cell in self.source.cells:
+            if cell.cell_type == "markdown" and cell.source.startswith("# "):
+                return cell.source.splitlines()[0][2:].strip()
+        return self.name
+
+
+def execute(
+    run: Run, folder: Path, where: Path, limit_s: float, on_cell: Callable[[int, int], None] | None = None
+) -> None:
+    """Run it in the folder `where`, write `folder/<name>.ipynb`, fill in `executed`, `seconds` and `failure`.
+
+    `limit_s` bounds the whole notebook. `on_cell(done, cells)` is called after each cell. A notebook that fails, or takes
+    too long, is kept up to there.
+    """
+    import papermill
+    from nbclient.exceptions import CellTimeoutError, DeadKernelError
+
+    logging.getLogger("papermill").setLevel(logging.ERROR)
+    path = folder / f"{run.name}.ipynb"
+    start = time.monotonic()
+    notebook = copy.deepcopy(run.source)
+    cells = len(notebook.cells)
+    try:
+        papermill.execute_notebook(
+            notebook,
+            str(path).replace("{", "{{").replace("}", "}}"),  # papermill formats paths
+            parameters=run.values,
+            kernel_name="python3",
+            progress_bar=False,
+            cwd=str(where),
+            kernel_manager_class=kernel_class(folder / "rows.jsonl"),
+            timeout_func=lambda cell: max(0.1, limit_s - (time.monotonic() - start)),
+            on_cell_complete=lambda cell, cell_index: on_cell(min(cell_index + 1, cells), cells) if on_cell else None,
+        )
+    except papermill.PapermillExecutionError as error:
+        run.failure = tail("\n".join(error.traceback))
+    except CellTimeoutError:
+        run.failure = f"stopped: the notebook took longer than its limit of {limit_s:,.0f} seconds."
+    except (DeadKernelError, RuntimeError) as error:
+        run.failure = tail(f"{type(error).__name__}: {error}")
+    run.seconds = time.monotonic() - start
+    run.executed = nbformat.read(path, as_version=4) if path.exists() else notebook
+    run.executed.metadata.pop("papermill", None)  # times and absolute paths of this machine
+    write_text(path, nbformat.writes(run.executed))
+
+
+def tail(traceback: str) -> str:
+    """The last lines of a traceback, without terminal colours."""
+    lines = ANSI.sub("", traceback).rstrip().splitlines()
+    return "\n".join(lines[-TRACEBACK_LINES:])
+
+
+def defaults_and_injected(run: Run) -> list[Mapping[str, Any]]:
+    """A row for each parameter: name, value in effect, its source, its kind and its meaning."""
+    return [
+        {
+            "name": p.name,
+            "value": run.values.get(p.name, p.default),
+            "source": "injected" if p.name in run.values else "default",
+            "type": p.kind,
+            "meaning": p.help,
+        }
+        for p in run.parameters.values()
+    ]

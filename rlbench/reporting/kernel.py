@@ -1,0 +1,33 @@
+"""The kernel that a report runs in: the Python that runs the report, whatever kernelspecs a machine has."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS_VARIABLE = "RLBENCH_ROWS"  # where a notebook leaves its measurement rows
+
+
+def kernel_class(rows: Path) -> type[AsyncKernelManager]:
+    """A kernel manager class whose kernels are this Python with this package, and leave rows in the file `rows`."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    spec = KernelSpec(
+        argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        display_name="Python 3",
+        language="python",
+        metadata={"supported_encryption": ["curve"]},  # newer managers then encrypt what goes over the local socket
+        env={"PYTHONPATH": os.pathsep.join(paths), ROWS_VARIABLE: str(rows)},
+    )
+
+    class ThisPython(AsyncKernelManager):
+        @property
+        def kernel_spec(self) -> Any:
+            return spec
+
+    return ThisPython
