@@ -87,7 +87,11 @@ def version() -> str | None:
 
 
 def train_sb3(workload: Workload, seed: int) -> Run:
-    """Train SB3's DQN on its own default vector env, and evaluate it as ours is."""
+    """Train SB3's DQN on its own default vector env, and evaluate it as ours is.
+
+    Raises:
+        PeerError: for settings without an equal, and where training ends within the warm-up.
+    """
     from stable_baselines3 import DQN
     from stable_baselines3.common.env_util import make_vec_env
 
@@ -96,6 +100,8 @@ def train_sb3(workload: Workload, seed: int) -> Run:
     model = DQN("MlpPolicy", envs, **sb3_settings(config))
     clock = _rate_clock()
     model.learn(config.total_timesteps, callback=clock, log_interval=None)
+    if clock.first_step < 0:
+        raise PeerError(f"{workload.name}: no more than {WARM_UP_UPDATES} updates, so nothing to take a rate from.")
     sps = (model.num_timesteps - clock.first_step) / (time.perf_counter() - clock.began)
 
     def greedy(obs: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
