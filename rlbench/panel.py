@@ -10,13 +10,16 @@ from typing import Any
 
 import pandas as pd
 
-from rlbench.config import ConfigError, DQNConfig, make_config
+from rlbench.config import ConfigError, DQNConfig
+from rlbench.envs.make import factory_of, is_vector
 from rlbench.machine import resolve_device
 from rlbench.panel_choices import Selection
 from rlbench.panel_compare import SELECTED, Comparison, paired_rounds, trainings_of
-from rlbench.panel_lines import command_line, notebook_lines
+from rlbench.panel_lines import command_line, env_name, notebook_lines
 from rlbench.panel_work import Status, Stopped, Work
 from rlbench.speedups import ChoiceError, Choices
+from rlbench.workloads import Workload
+from rlbench.workloads import workload as named_workload
 
 RUN_COLUMNS = ("choices", "steps", "sps", "train_s", "mean_return", "episodes", "note")
 
@@ -26,14 +29,14 @@ class Bench(Selection):
 
     Args:
         workload: a trainer's name ("dqn").
-        env: an id, "module:factory", a factory, or an env.
-        choices: Choices, a mapping of slot to variant, one of naive, plain and fast, or None for plain.
+        env: a name as `--env` takes it ("CartPole-v1", "trading", "module:factory"), a factory, or an env.
+        choices: Choices, a mapping of slot to variant, naive, plain or fast, "slot=variant,...", or None for plain.
         slots: the slots to show; all of the workload's where left out.
-        config: a config or a mapping of its settings.
+        config: a config, or a mapping of settings that differ from the env's preset.
         steps: env steps of a training; replaces the config's `total_timesteps`.
         device: "cpu", "cuda", "cuda:N" or "auto".
         rounds: paired rounds of a comparison.
-        notebook: the notebook that `papermill_line` runs.
+        notebook: the notebook that the lines to copy run.
 
     Raises:
         ChoiceError, ConfigError: for names, settings and types that do not exist.
@@ -51,11 +54,14 @@ class Bench(Selection):
         rounds: int = 20,
         notebook: str = "03_replay_buffer",
     ) -> None:
-        settings = config if isinstance(config, DQNConfig) else make_config(DQNConfig, dict(config or {}))
+        known = named_workload(env) if isinstance(env, str) else Workload(env_name(env) or "env", *_envs_of(env))
+        self.preset = known.config()
+        settings = config if isinstance(config, DQNConfig) else known.config(**dict(config or {}))
         super().__init__(workload, choices, slots, settings.replace(total_timesteps=steps), resolve_device(device))
         if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
             raise ConfigError(f"rounds must be a whole number of at least 1, not {rounds!r}.")
         self.env, self.rounds, self.notebook = env, rounds, notebook
+        self.train_env, self.make_eval_env = known.env, known.eval_env or known.env
         self.runs: list[dict[str, Any]] = []
         self.comparisons: list[Comparison] = []
         self.work: Work | None = None
@@ -95,7 +101,7 @@ class Bench(Selection):
         if self.working:
             raise RuntimeError(f"the panel is at work ({self.work.job}): stop it first.")
         _end_others(self)
-        self.work = Work(job, self.env, str(self.device), total, run).start()
+        self.work = Work(job, self.train_env, str(self.device), total, run).start()
         return self.work
 
     def _run(self, work: Work, choices: Choices, label: str) -> str:
@@ -104,7 +110,7 @@ class Bench(Selection):
         if not note:
             work.text = f"evaluating the policy over {self.config.eval_episodes} episodes"
             try:
-                history.returns = work.evaluate(self.config, trainer)
+                history.returns = work.evaluate(self.config, trainer, self.make_eval_env)
             except Stopped:
                 note = "evaluation stopped"
         values = (history.env_steps, history.sps, history.train_s, history.mean_return, history.eval_episodes, note)
@@ -151,13 +157,13 @@ class Bench(Selection):
         """`rlbench train ...` that trains as Run does."""
         changed = [word for slot, variant in self.changes().items() for word in ("--set", f"{slot}={variant}")]
         choices = ["--choices", self.name] if self.name else ["--choices", "plain", *changed]
-        return command_line(self.workload, self.env, self.config, choices, str(self.device))
+        return command_line(self.workload, self.env, self.config, self.preset, choices, str(self.device))
 
     def notebook_lines(self) -> tuple[str, str]:
         """(papermill's line, `rlbench report`'s line) with those of this state's values that the notebook declares."""
         env = self.env if isinstance(self.env, str) else None
         values = {"env": env, "steps": self.config.total_timesteps, "seed": self.config.seed, "rounds": self.rounds}
-        values |= {"choices": self.name, **self.in_use()}
+        values |= {"choices": self.label.replace(" ", ""), **self.in_use()}
         return notebook_lines(self.notebook, {name: value for name, value in values.items() if value is not None})
 
 
@@ -170,6 +176,12 @@ def verdict_sentence(comparison: Comparison) -> str:
     returns = f"return {row['mean_return']:.4g} against {row['plain_return']:.4g}"
     note = f" ({comparison.note})" if comparison.note else ""
     return f"{comparison.label}: {numbers}; {returns}; {comparison.rounds} rounds{note}."
+
+
+def _envs_of(env: Any) -> tuple[Any, Any]:
+    """What to train and to evaluate on. A single env is copied for each, so that no training leaves a trace in it."""
+    make = factory_of(env)
+    return (env if is_vector(env) else make), make
 
 
 _last: list[Bench] = []  # the bench that started work last: two at once would disturb each other's times

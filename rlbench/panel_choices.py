@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 import torch
@@ -32,7 +31,7 @@ class Selection:
 
     Args:
         workload: a trainer's name ("dqn").
-        choices: Choices, a mapping of slot to variant, one of naive, plain and fast, or None for plain.
+        choices: Choices, a mapping of slot to variant, naive, plain or fast, "slot=variant,...", or None for plain.
         slots: the slots that may be edited; all of the workload's where left out.
     """
 
@@ -118,13 +117,18 @@ class Selection:
         return pd.DataFrame(rows, columns=["slot", "selected", "plain", "remark"])
 
 
-def choices_of(choices: Choices | Mapping[str, str] | str | None, device: Any) -> Choices:
-    """Choices from what a parameters cell may hold."""
+def choices_of(choices: Choices | Mapping[str, str] | str | None, device: torch.device) -> Choices:
+    """Choices from what a parameters cell may hold: a text names them, or lists "slot=variant" between commas."""
     if choices is None:
         return Choices.plain(device)
     if isinstance(choices, Choices):
         return choices
-    return Choices.named(choices, device) if isinstance(choices, str) else Choices(**choices)
+    if isinstance(choices, str):
+        if "=" not in choices:
+            return Choices.named(choices, device)
+        pairs = [part.partition("=")[::2] for part in choices.split(",") if part.strip()]
+        choices = {slot.strip(): variant.strip() for slot, variant in pairs}
+    return Choices.plain(device).replace(**choices)
 
 
 def _slots_of(workload: str, slots: Sequence[str] | None) -> tuple[str, ...]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import nbformat
+
+from rlbench.reporting.parameters import of_notebook
+
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 
 
-def command_line(workload: str, env: Any, config: Any, choices: list[str], device: str) -> str:
+def command_line(workload: str, env: Any, config: Any, preset: Any, choices: list[str], device: str) -> str:
     """`rlbench train dqn ...`; `choices` are its arguments that say how it is computed.
 
-    Settings that have their default are left out, but for the number of steps and the seed.
+    Settings that are those of `preset`, which the command takes by itself, are left out, but for steps and seed.
     """
     name = env_name(env)
     if name is None:
@@ -24,7 +26,7 @@ def command_line(workload: str, env: Any, config: Any, choices: list[str], devic
     words = ["rlbench", "train", workload, "--env", name, *choices]
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
-        if value != field.default or field.name in ("total_timesteps", "seed"):
+        if value != getattr(preset, field.name) or field.name in ("total_timesteps", "seed"):
             words += flag(field.name, value)
     if device != "cpu":
         words += ["--device", device]
@@ -33,10 +35,8 @@ def command_line(workload: str, env: Any, config: Any, choices: list[str], devic
 
 def flag(name: str, value: Any) -> list[str]:
     """A setting as arguments of the command line."""
-    option = "--" + name.replace("_", "-")
-    if isinstance(value, bool):
-        return [option if value else "--no-" + option[2:]]
-    return [option, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return ["--" + name.replace("_", "-"), text.lower() if isinstance(value, bool) else text]
 
 
 def env_name(env: Any) -> str | None:
@@ -54,22 +54,10 @@ def notebook_lines(notebook: str, values: Mapping[str, Any], folder: Path | None
     if not path.is_file():
         absent = f"# There is no notebook {notebook}.ipynb beside the package."
         return absent, absent
-    declared = declared_parameters(path)
+    declared = of_notebook(nbformat.read(path, as_version=4), notebook)
     words = [word for name, value in values.items() if name in declared for word in ("-p", name, str(value))]
     number = notebook.split("_", 1)[0]
     return (
         shlex.join(["papermill", f"notebooks/{notebook}.ipynb", "out.ipynb", *words]),
         shlex.join(["rlbench", "report", number, *words]),
     )
-
-
-def declared_parameters(path: Path) -> list[str]:
-    """Names assigned in the notebook's cell tagged "parameters"."""
-    document = json.loads(path.read_text(encoding="utf-8"))
-    for cell in document["cells"]:
-        if "parameters" in cell.get("metadata", {}).get("tags", ()):
-            body = ast.parse("".join(cell["source"])).body
-            annotated = [node.target for node in body if isinstance(node, ast.AnnAssign)]
-            plain = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
-            return [target.id for target in annotated + plain if isinstance(target, ast.Name)]
-    return []

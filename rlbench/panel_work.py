@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from rlbench.config import DQNConfig
-from rlbench.envs.make import factory_of, is_single
 from rlbench.progress import duration
 from rlbench.speedups import Choices
 from rlbench.trainers.dqn import DQN
@@ -64,6 +63,7 @@ class Work:
     """
 
     def __init__(self, job: str, env: Any, device: str, total: int, run: Callable[[Work], str]) -> None:
+        """`env` is a factory or a vector env; `total` counts the env steps of all trainings of the job."""
         self.job, self.env, self.device, self.total, self.run = job, env, device, total, run
         self.state, self.text, self.error = "working", "", None
         self.asked = threading.Event()
@@ -104,8 +104,7 @@ class Work:
 
     def train(self, config: DQNConfig, choices: Choices) -> tuple[History, DQN]:
         """Train without the final evaluation, which could not be stopped; `evaluate` makes it."""
-        env = factory_of(self.env) if is_single(self.env) else self.env  # a fresh env for every training
-        trainer = DQN(config.replace(eval_episodes=0), choices, env, self.device)
+        trainer = DQN(config.replace(eval_episodes=0), choices, self.env, self.device)
         self.trainer = trainer
         if self.asked.is_set():  # asked before there was a trainer to tell
             trainer.stop()
@@ -115,15 +114,15 @@ class Work:
             self.trainer = None
         return history, trainer
 
-    def evaluate(self, config: DQNConfig, trainer: DQN) -> list[float]:
-        """Returns of the greedy policy. Raises Stopped where a stop was asked for."""
+    def evaluate(self, config: DQNConfig, trainer: DQN, make_env: Callable[[], Any]) -> list[float]:
+        """Returns of the greedy policy on fresh envs. Raises Stopped where a stop was asked for."""
 
         def policy(obs: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
             if self.asked.is_set():
                 raise Stopped
             return trainer.greedy(obs, mask)
 
-        return evaluate(policy, factory_of(self.env), config.eval_episodes, config.seed)
+        return evaluate(policy, make_env, config.eval_episodes, config.seed)
 
     def _note(self, log: dict) -> None:
         self.mean_return = log["mean_return"]
