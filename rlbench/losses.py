@@ -49,4 +49,6 @@ def td_loss(q: Tensor, action: Tensor, target: Tensor, huber: bool = False) -> T
         target: (B,), through which no gradient flows.
     """
     chosen = q.gather(1, action.unsqueeze(1)).squeeze(1)  # (B,)
+    if chosen.shape != target.shape:  # PyTorch would broadcast (B,) against (B, 1) to a (B, B) loss
+        raise ValueError(f"targets have shape {tuple(target.shape)}; accepted is {tuple(chosen.shape)}, one a row.")
     return F.smooth_l1_loss(chosen, target) if huber else F.mse_loss(chosen, target)

@@ -6,11 +6,13 @@ from typing import Any
 _HOMES = {
     "TradingEnv": "trading",
     "StepState": "history",
+    "EnvError": "spaces",
+    "OldStyle": "old_style",
     "best_equity": "optimum",
     "Optimum": "optimum",
     "best_causal_policy": "ou_optimum",
-    "OUPolicy": "ou_optimum",
-    "references": "references",
+    "OUPolicy": "ou_policy",
+    "run_policy": "references",
 }
 
 

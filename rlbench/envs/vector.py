@@ -12,12 +12,19 @@ from rlbench.envs.spaces import EnvError, EnvSpec, describe_spaces
 from rlbench.random import Purpose
 
 
+OVERWRITTEN = (
+    "{name}: infos['final_obs'] holds the observation of the reset, not the last one of the episode. An environment that "
+    "overwrites its own arrays loses it in SAME_STEP mode: return copies, or use AutoresetMode.NEXT_STEP or DISABLED."
+)
+
+
 class VectorCollector:
     """Turns what a vector env returns into real transitions with their true last observations.
 
     - NEXT_STEP (Gymnasium's default): the call after an end ignores the action and hands back the reset observation. That row
       is not a transition: `valid` is False for it.
-    - SAME_STEP: the returned observation is already the next episode's; the last one is in `infos["final_obs"]`.
+    - SAME_STEP: the returned observation is already the next episode's; the last one is in `infos["final_obs"]`. Gymnasium keeps
+      a reference there, not a copy: an environment that overwrites its arrays has lost it, which is refused.
     - DISABLED: ended environments are reset here, with `options={"reset_mask": …}`.
 
     Everything handed out is a copy, so that `copy=False` vector envs are safe.
@@ -52,7 +59,7 @@ class VectorCollector:
         self._count(reward, ended, valid)
         if ended.any():
             if self.mode == "SAME_STEP":
-                next_obs, next_mask = self._final(infos, ended)
+                next_obs, next_mask = self._final(infos, ended, obs)
             elif self.mode == "DISABLED":
                 self._reset_ended(ended)
         self._resetting = ended if self.mode == "NEXT_STEP" else self._resetting
@@ -68,13 +75,15 @@ class VectorCollector:
         self.finished = [(float(self._returns[i]), int(self._lengths[i])) for i in over]
         self._returns[over], self._lengths[over] = 0.0, 0
 
-    def _final(self, infos: dict, ended: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def _final(self, infos: dict, ended: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         next_obs = self.obs.copy()
         next_mask = None if self.mask is None else self.mask.copy()
         for i in np.flatnonzero(ended):
             if infos.get("final_obs") is None or infos["final_obs"][i] is None:
                 raise EnvError(f"{self.name} resets in the same step but gives no infos['final_obs'][{i}].")
             next_obs[i] = np.reshape(infos["final_obs"][i], -1)
+            if np.array_equal(next_obs[i], self.obs[i]) and not np.array_equal(next_obs[i], before[i]):
+                raise EnvError(OVERWRITTEN.format(name=self.name))
             if next_mask is not None:
                 final = infos.get("final_info", {}).get("action_mask")
                 next_mask[i] = False if final is None else final[i]

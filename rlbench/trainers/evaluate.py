@@ -50,8 +50,8 @@ def _run(policy: Policy, envs: list[Any], quota: list[int], seed: int) -> list[f
     active = list(range(len(envs)))
     while active:
         mask = None if masks[active[0]] is None else np.stack([masks[i] for i in active])
-        actions = policy(obs[active], mask).tolist()
-        for i, action in zip(list(active), actions, strict=True):
+        actions = policy(obs[active], mask)
+        for i, action in zip(list(active), actions.tolist(), strict=True):
             after, reward, terminated, truncated, info = envs[i].step(action + spec.first_action)
             running[i] += float(reward)
             if not (terminated or truncated):

@@ -66,7 +66,7 @@ class History:
         digest = hashlib.sha256()
         for name, tensor in self.weights.items():
             digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
-            digest.update(tensor.contiguous().numpy().tobytes())
+            digest.update(tensor.contiguous().numpy().tobytes())  # sync: the weights are on the CPU
         return digest.hexdigest()
 
     def summary(self) -> dict[str, Any]:

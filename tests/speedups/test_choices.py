@@ -1,0 +1,102 @@
+"""Choices: immutable, checked by name, and never ignored."""
+
+import pickle
+
+import pytest
+import torch
+
+from rlbench import ChoiceError, Choices, DQNConfig
+from rlbench.speedups import SPEEDUPS
+
+
+def test_three_named_choices():
+    naive, plain, fast = Choices.naive(), Choices.plain(), Choices.fast("cpu")
+    assert naive.replay == "deque" and plain.replay == "ring_numpy" and fast.replay == "ring_torch"
+    assert Choices() == plain and not plain.explicit
+    assert Choices.plain("cuda").optimizer == "foreach" and plain.optimizer == "for_loop"  # Adam's own defaults
+    for choices in (naive, plain, fast, Choices.plain("cuda"), Choices.fast("cuda")):
+        assert set(choices) == set(SPEEDUPS)
+
+
+def test_naive_is_the_plainest_of_every_slot():
+    assert Choices.naive().to_dict() == {slot: speedup.plainest for slot, speedup in SPEEDUPS.items()}
+
+
+@pytest.mark.parametrize(
+    ("variants", "words"),
+    [
+        ({"replay": "ring"}, ["replay='ring'", "deque, ring_numpy, ring_torch"]),
+        ({"replay": 1}, ["replay=1", "accepted"]),
+        ({"reply": "deque"}, ["reply", "did you mean replay"]),
+    ],
+)
+def test_unknown_names_are_refused(variants, words):
+    for make in (lambda: Choices(**variants), lambda: Choices.fast().replace(**variants)):
+        with pytest.raises(ChoiceError) as error:
+            make()
+        assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def test_choices_cannot_be_changed_in_place():
+    choices = Choices()
+    with pytest.raises(AttributeError, match=r"choices\.replace\(replay='deque'\)"):
+        choices.replay = "deque"
+    with pytest.raises(AttributeError, match="no slot 'colour'"):
+        choices.colour
+    other = choices.replace(replay="deque")
+    assert (choices.replay, other.replay, other.explicit) == ("ring_numpy", "deque", {"replay"})
+    assert hash(other) == hash(Choices(replay="deque")) and other == Choices(replay="deque")
+    copy = pickle.loads(pickle.dumps(other))
+    assert copy == other and copy.explicit == other.explicit
+
+
+@pytest.mark.parametrize(
+    ("choices", "device", "words"),
+    [
+        (Choices(transfer="pinned"), "cpu", ["transfer='pinned'", "needs CUDA", "accepted here: pageable"]),
+        (
+            Choices(replay="ring_torch", conversion="stack_once"),
+            "cpu",
+            ["conversion='stack_once'", "leave this slot out"],
+        ),
+        (Choices.fast().replace(transfer="pinned"), "cuda", ["transfer", "no batch is transferred"]),
+    ],
+)
+def test_what_would_be_ignored_or_cannot_work_is_refused(choices, device, words):
+    with pytest.raises(ChoiceError) as error:
+        choices.check("dqn", DQNConfig(), device)
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def test_slots_that_were_not_set_are_not_refused():
+    Choices.fast().check("dqn", DQNConfig(), "cpu")
+    Choices(replay="ring_torch").check("dqn", DQNConfig(), "cpu")
+    assert "conversion" not in Choices.fast().in_use()
+
+
+def test_another_trainers_slot_is_refused():
+    with pytest.raises(ChoiceError, match="no such slot"):
+        Choices(replay="deque").check("ppo", None, "cpu")
+
+
+@pytest.mark.parametrize("choices", [Choices.naive(), Choices.plain(), Choices.fast()])
+def test_saved_choices_load_as_they_were(choices, tmp_path):
+    path = tmp_path / "choices.yaml"
+    choices.save(path)
+    loaded = Choices.named(str(path))
+    assert loaded.in_use() == choices.in_use()
+    loaded.check("dqn", DQNConfig(), torch.device("cpu"))
+
+
+def test_choices_files_are_checked(tmp_path):
+    path = tmp_path / "choices.yaml"
+    path.write_text("# a comment\nreplay: 'deque'\n\n")
+    assert Choices.load(path).replay == "deque"
+    path.write_text('{"replay": "ring_torch"}')
+    assert Choices.load(path).replay == "ring_torch"
+    for text, words in [("replay deque", "line 1"), ("replay: dequeue", "accepted"), ("{", "JSON")]:
+        path.write_text(text)
+        with pytest.raises(ChoiceError, match=words):
+            Choices.load(path)
+    with pytest.raises(ChoiceError, match="neither naive, plain or fast, nor a file"):
+        Choices.named("quick")
