@@ -1,0 +1,81 @@
+"""From an argument list to a command and an exit code: 0 done, 1 a check or notebook failed, 2 the input was refused."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from rlbench.cli import machine, measure, report, study, train
+from rlbench.cli.arguments import Parser, with_hyphens
+from rlbench.cli.output import DONE, INTERRUPTED, REFUSED, Refusal, sentence
+
+COMMANDS = (train, measure, study, report, machine)
+EXIT_CODES = "Exit codes: 0 done, 1 a check or notebook failed, 2 the input was refused."
+QUESTIONS = """\
+rlbench answers three questions about reinforcement-learning training.
+
+Why is my training slow?
+  rlbench machine                            what this machine is, and what disturbs it
+  rlbench report 01 02                       CPU or GPU? Where does the time go?
+
+What makes it faster here, and does it still learn the same?
+  rlbench measure                            every optimization, checked and timed in pairs
+  rlbench study --mode alone --seeds 10      whole trainings: speed and return side by side
+
+Train it.
+  rlbench train dqn --env CartPole-v1 --choices fast
+  rlbench train dqn --prices FILE.csv --out runs/first
+
+`rlbench report` answers the first two in notebooks. `rlbench COMMAND --help` tells the rest."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns the exit code; an error that is not the input's fault is raised as it is."""
+    words = with_hyphens(sys.argv[1:] if argv is None else argv)
+    if not words:
+        print(QUESTIONS)
+        return DONE
+    try:
+        args = parse(words)
+        if os.getcwd() not in sys.path and "" not in sys.path:
+            sys.path.insert(0, os.getcwd())  # so that module:factory finds the reader's file, as `python -m` does
+        return args.run(args)
+    except Refusal as error:
+        return _refused(error)
+    except ValueError as error:
+        if isinstance(error, _refusals()):
+            return _refused(error)
+        raise
+    except KeyboardInterrupt:
+        print("rlbench: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except SystemExit as leaving:  # argparse, after --help
+        return int(leaving.code or 0)
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """The namespace of one command; `run` in it is the command's function."""
+    parser = Parser(prog="rlbench", description=QUESTIONS.splitlines()[0], epilog=EXIT_CODES)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+    for command in COMMANDS:
+        command.add(commands)
+    args, rest = parser.parse_known_args(words)
+    args.parser.refuse_unknown(rest)
+    return args
+
+
+def _refused(error: BaseException) -> int:
+    print(f"rlbench: {sentence(error)}".replace("rlbench: rlbench", "rlbench"), file=sys.stderr)
+    return REFUSED
+
+
+def _refusals() -> tuple[type, ...]:
+    """The errors that say what is wrong with the input. Imported only once there is one."""
+    from rlbench.config import ConfigError
+    from rlbench.envs.spaces import EnvError
+    from rlbench.price_errors import PriceError
+    from rlbench.speedups import ChoiceError
+
+    return ConfigError, ChoiceError, EnvError, PriceError

@@ -1,0 +1,180 @@
+"""Arguments that commands share: a parser that refuses in one sentence, and flags made from a config's fields."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from rlbench.cli.output import Output, Refusal
+from rlbench.config import DQN_PRESETS, fields_of
+
+ALIASES = {
+    "--lr": "--learning-rate",
+    "--timesteps": "--total-timesteps",
+    "--steps": "--total-timesteps",
+    "--epsilon": "--start-e",
+}
+TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+class Parser(argparse.ArgumentParser):
+    """No abbreviations, since a misspelt flag must not pass for another; errors are one sentence."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, allow_abbrev=False, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        raise Refusal(f"{self.prog}: {message} (see `{self.prog} --help`)")
+
+    def refuse_unknown(self, rest: Sequence[str]) -> None:
+        """Refuse what no argument took, and name the nearest flag."""
+        if not rest:
+            return
+        flag = next((word for word in rest if word.startswith("-")), rest[0]).partition("=")[0]
+        if not flag.startswith("-"):
+            self.error(f"unknown argument {flag!r}")
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        known = [option for option in known if option != "--help"]
+        alias = ALIASES.get(flag)
+        near = [alias] if alias in known else difflib.get_close_matches(flag, known, n=1)
+        self.error(f"unknown flag {flag!r}" + (f"; did you mean {near[0]}" if near else ""))
+
+
+def with_hyphens(argv: Sequence[str]) -> list[str]:
+    """`--total_timesteps=5` as `--total-timesteps=5`; values stay as they are."""
+    words = []
+    for word in argv:
+        if word.startswith("--") and len(word) > 2:
+            flag, equals, value = word.partition("=")
+            word = flag.replace("_", "-") + equals + value
+        words.append(word)
+    return words
+
+
+def boolean(text: str) -> bool:
+    """true or false, in any case; "false" is False."""
+    if text.lower() in TRUE + FALSE:
+        return text.lower() in TRUE
+    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+
+
+def whole(text: str) -> int:
+    """A decimal whole number: 0010 is 10, and 1e5 is 100000."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+        if number.is_integer():
+            return int(number)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+
+
+def real(text: str) -> float:
+    """A number, in any of Python's forms: 1e-4 too."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def wholes(text: str) -> tuple[int, ...]:
+    """Whole numbers between commas: 64,64."""
+    return tuple(whole(part.strip()) for part in text.split(","))
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names between commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def pair(text: str) -> tuple[str, str]:
+    """SLOT=VARIANT."""
+    slot, equals, variant = (part.strip() for part in text.partition("="))
+    if not (slot and equals and variant):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form SLOT=VARIANT, such as replay=ring_torch")
+    return slot, variant
+
+
+READERS: dict[Any, tuple[Callable[[str], Any], str]] = {
+    bool: (boolean, "true|false"),
+    int: (whole, "N"),
+    float: (real, "X"),
+    tuple[int, ...]: (wholes, "N,N"),
+}
+
+
+def add_config(parser: argparse.ArgumentParser, cls: type, leave_out: Sequence[str] = ()) -> None:
+    """A flag for each field of a config class; only those that were given appear in the namespace."""
+    about = "what is learnt; what is not given comes from the preset, then from the defaults shown"
+    group = parser.add_argument_group("settings", about)
+    group.add_argument("--preset", choices=list(DQN_PRESETS), help="several settings at once (default: the env's own)")
+    for field, kind in fields_of(cls):
+        if field.name in leave_out:
+            continue
+        read, metavar = READERS[kind]
+        default = ",".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
+        bare = {"nargs": "?", "const": True} if kind is bool else {}
+        group.add_argument(
+            "--" + field.name.replace("_", "-"),
+            dest=field.name,
+            type=read,
+            metavar=metavar,
+            default=argparse.SUPPRESS,
+            help=f"{field.metadata['help']} ({default})",
+            **bare,
+        )
+
+
+def given(args: argparse.Namespace, cls: type) -> dict[str, Any]:
+    """The config's fields that were given on the command line."""
+    return {field.name: getattr(args, field.name) for field, _ in fields_of(cls) if hasattr(args, field.name)}
+
+
+def add_env(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("environment")
+    group.add_argument(
+        "--env",
+        metavar="NAME",
+        help="a Gymnasium id, module:factory, trading, minutes, ou, sine or martingale (default: CartPole-v1; "
+        "with --prices or --ticker: trading)",
+    )
+    group.add_argument("--prices", metavar="FILE", help="CSV or Parquet file of prices to trade on")
+    group.add_argument("--ticker", metavar="T", help="which instrument, where a file holds several, or AAPL, IBM, …")
+
+
+def add_choices(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("choices", "how it is computed")
+    group.add_argument("--choices", metavar="naive|plain|fast|FILE", help="one variant for every slot (default: plain)")
+    group.add_argument(
+        "--set", dest="set", action="append", type=pair, default=[], metavar="SLOT=VARIANT", help="change one slot"
+    )
+
+
+def add_device(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--device", default=default, metavar="D", help=f"auto, cpu, cuda or cuda:N (default: {default})"
+    )
+
+
+def add_output(parser: argparse.ArgumentParser, quiet: bool = True) -> None:
+    parser.add_argument("--json", action="store_true", help="end standard output with one JSON document")
+    if quiet:
+        parser.add_argument("--quiet", action="store_true", help="no progress, no talk")
+
+
+def output_of(args: argparse.Namespace) -> Output:
+    return Output(getattr(args, "json", False), getattr(args, "quiet", False))
+
+
+def choices_of(args: argparse.Namespace, device: Any) -> Any:
+    """The `Choices` that the arguments ask for, on a resolved device."""
+    from rlbench.speedups import Choices
+
+    choices = Choices.named(args.choices or "plain", device)
+    return choices.replace(**dict(args.set)) if args.set else choices

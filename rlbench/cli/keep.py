@@ -1,0 +1,44 @@
+"""A training run kept in a folder: what was set, what happened, what was learnt."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from rlbench.cli.output import plain
+
+
+def check_folder(folder: Path | None, force: bool) -> None:
+    """Refuse a folder that holds something, unless forced; ValueError names it."""
+    if folder is None:
+        if force:
+            raise ValueError("--force belongs to --out DIR, which was not given.")
+        return
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--out {folder} is a file: name a folder.")
+    if folder.is_dir() and any(folder.iterdir()) and not force:
+        raise ValueError(
+            f"--out {folder} is not empty: name another folder, or add --force to overwrite the run in it."
+        )
+
+
+def keep(folder: Path, history: Any, summary: dict[str, Any], choices: Any, device: Any) -> None:
+    """Write config.json, choices.yaml, history.csv, episodes.csv, evaluations.csv, summary.json and weights.pt.
+
+    weights.pt is a dict of plain CPU tensors: `torch.load(path, weights_only=True)` reads it.
+    """
+    import torch
+
+    from rlbench.files import write_bytes, write_text
+
+    write_text(folder / "config.json", json.dumps(plain(history.config), indent=2) + "\n")
+    choices.save(folder / "choices.yaml", device)
+    frames = {"history": history.to_frame(), "episodes": history.episodes, "evaluations": history.evaluations}
+    for name, frame in frames.items():
+        write_text(folder / f"{name}.csv", frame.to_csv(index=False))
+    write_text(folder / "summary.json", json.dumps(plain(summary), indent=2, allow_nan=False) + "\n")
+    weights = io.BytesIO()
+    torch.save(history.weights, weights)
+    write_bytes(folder / "weights.pt", weights.getvalue())

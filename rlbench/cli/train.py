@@ -1,0 +1,119 @@
+"""`rlbench train dqn`: train on any env, and keep the run where asked to."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rlbench.cli.arguments import (
+    add_choices,
+    add_config,
+    add_device,
+    add_env,
+    add_output,
+    choices_of,
+    given,
+    output_of,
+)
+from rlbench.cli.output import DONE, refusing
+from rlbench.config import DQN_PRESETS, DQNConfig
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("train", help="train an agent")
+    trainers = parser.add_subparsers(metavar="TRAINER", required=True, parser_class=type(parser))
+    dqn = trainers.add_parser("dqn", help="DQN, on any env with Box observations and Discrete actions")
+    add_env(dqn)
+    add_device(dqn, "cpu")
+    dqn.add_argument("--out", type=Path, metavar="DIR", help="keep the run: settings, choices, history, weights")
+    dqn.add_argument("--force", action="store_true", help="let --out write into a folder that is not empty")
+    dqn.add_argument("--tensorboard", metavar="DIR", help="write TensorBoard scalars")
+    add_output(dqn)
+    add_choices(dqn)
+    add_config(dqn, DQNConfig)
+    dqn.set_defaults(run=run, parser=dqn)
+
+
+def run(args: argparse.Namespace) -> int:
+    from rlbench.cli.keep import check_folder, keep
+    from rlbench.machine import resolve_device
+    from rlbench.trainers.dqn import DQN
+    from rlbench.workloads import workload
+
+    output = output_of(args)
+    with refusing():
+        check_folder(args.out, args.force)
+        changes = given(args, DQNConfig)
+        DQNConfig.preset(args.preset or "default", **changes)  # before prices are read, which may take a while
+        device = resolve_device(args.device)
+        choices = choices_of(args, device)
+        work = workload(args.env, prices=args.prices, ticker=args.ticker)
+        config = work.config(args.preset, **changes)
+        check_tensorboard(args.tensorboard)
+    output.say(effective(args.preset or work.preset, changes))
+    if work.splits is not None:
+        output.say(work_text(work))
+    trainer = DQN(config, choices, work.env, str(device), work.eval_env)
+    history = trainer.train(output.progress, tensorboard=args.tensorboard)
+    summary = {**history.summary(), "env": work.name, "preset": args.preset or work.preset}
+    if work.test_env is not None:
+        summary["test"] = None if history.interrupted else tested(work, trainer)
+    if args.out is not None:
+        keep(args.out, history, summary, choices, device)
+        output.say(f"kept in {args.out}")
+    output.result(text(summary), summary)
+    return DONE
+
+
+def tested(work: Any, trainer: Any) -> dict[str, Any] | None:
+    """The greedy policy on the test part; None where that is interrupted, so that the training is not lost."""
+    try:
+        return work.test(trainer.greedy, trainer.config.eval_episodes, trainer.config.seed)
+    except KeyboardInterrupt:
+        return None
+
+
+def check_tensorboard(folder: str | None) -> None:
+    import importlib.util
+
+    if folder is not None and importlib.util.find_spec("tensorboard") is None:
+        raise ValueError("--tensorboard needs TensorBoard, which is not installed: pip install tensorboard")
+
+
+def effective(preset: str, changes: dict[str, Any]) -> str:
+    """Which settings differ from the defaults, and who set them."""
+
+    def listed(values: dict[str, Any]) -> str:
+        return ", ".join(f"{name}={value}" for name, value in values.items()) or "nothing"
+
+    from_preset = {name: value for name, value in DQN_PRESETS[preset].items() if name not in changes}
+    return f"settings: preset {preset} sets {listed(from_preset)}; the command line sets {listed(changes)}"
+
+
+def work_text(work: Any) -> str:
+    parts = zip(("train", "validation", "test"), work.splits, strict=True)
+    return f"{work.splits.train.name}: " + ", ".join(f"{name} {len(part):,} bars" for name, part in parts)
+
+
+def text(summary: dict[str, Any]) -> str:
+    """The summary for people."""
+
+    def number(value: float | None) -> str:
+        return "-" if value is None else f"{value:,.4g}"
+
+    rate = "-" if summary["sps"] is None else f"{summary['sps']:,.0f}"
+    lines = [
+        f"{summary['env']}, seed {summary['seed']}{' (interrupted)' if summary['interrupted'] else ''}",
+        f"  env steps    {summary['env_steps']:,} ({summary['updates']:,} updates)",
+        f"  time         {summary['train_s']:.2f} s of training, {summary['total_s']:.2f} s in all",
+        f"  speed        {rate} env steps a second after warm-up",
+        f"  mean return  {number(summary['mean_return'])} over {summary['eval_episodes']} episodes",
+    ]
+    test = summary.get("test")
+    if test:
+        lines[-1] += " of the validation part"
+        hold = f", buy and hold {number(test['buy_and_hold'])}" if test["buy_and_hold"] is not None else ""
+        lines.append(f"  test part    {number(test['mean_return'])} over {test['episodes']} episodes{hold}")
+    choices = ", ".join(f"{slot}={variant}" for slot, variant in summary["choices"].items())
+    return "\n".join([*lines, f"  choices      {choices}", f"  weights      sha256 {summary['weights_sha256'][:16]}"])
