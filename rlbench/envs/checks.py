@@ -20,6 +20,12 @@ def check_choice(name: str, value: object, accepted: tuple) -> None:
         raise ValueError(f"{name}={value!r} is refused; accepted: {' or '.join(map(repr, accepted))}.")
 
 
+def check_function(name: str, value: object) -> None:
+    """ValueError naming `name` unless `value` is None or can be called."""
+    if value is not None and not callable(value):
+        raise ValueError(f"{name}={value!r} is refused; accepted: None or a function.")
+
+
 def checked_positions(positions: Sequence[float]) -> tuple[float, ...]:
     """The position set as floats: at least one, finite, no two equal; otherwise ValueError."""
     accepted = "accepted: a sequence of different finite numbers, for example (-1, 0, 1) for short, flat, long"
@@ -54,11 +60,11 @@ def checked_positive(name: str, value: float) -> float:
     return number
 
 
-def checked_count(name: str, value: int, *, most: int, why: str) -> int:
-    """A whole number from 1 to `most`; otherwise ValueError naming `name` and `why` the limit is what it is."""
+def checked_count(name: str, value: int, *, most: int, why: str, least: int = 1) -> int:
+    """A whole number from `least` to `most`; otherwise ValueError naming `name` and `why` the limit is what it is."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not 1 <= value <= most:
-        raise ValueError(f"{name}={value!r} is refused; accepted: a whole number from 1 to {most} ({why}).")
+    if not whole or not least <= value <= most:
+        raise ValueError(f"{name}={value!r} is refused; accepted: a whole number from {least} to {most} ({why}).")
     return int(value)
 
 

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rlbench.envs.checks import checked_close, checked_positions, checked_rate
-from rlbench.envs.portfolio import trade_costs
+from rlbench.envs.portfolio import FLOOR, trade_costs
 
-FLOOR = 1e-6  # of the initial equity, as in the trading env
 _ROOM, _GROWTH = 32, 2  # lines are weeded out when there are more than _ROOM + _GROWTH * those kept last time
 
 
@@ -53,13 +52,10 @@ def best_equity(
 ) -> Optimum:
     """Best final equity over all action sequences on `close` (T,), starting flat, with the trading env's accounting.
 
-    Arguments as in `TradingEnv`. Time is near to proportional to T (a few seconds for 50,000 bars and three positions);
-    memory is 8 bytes * T * positions. `progress` None shows a bar on a terminal once it takes over two seconds.
-
-    Raises: ValueError naming a refused argument.
+    Arguments as in `TradingEnv`; a bad one is refused with a ValueError that names it. Time is near to proportional to
+    T, memory 8 bytes * T * positions. `progress` None shows a bar on a terminal once it takes over two seconds.
     """
-    prices = checked_close(close, "close")
-    targets = np.array(checked_positions(positions))  # (P,)
+    prices, targets = checked_close(close, "close"), np.array(checked_positions(positions))  # (T,), (P,)
     rate = checked_rate("borrow_rate", borrow_rate)
     costs = trade_costs(checked_rate("fee", fee), checked_rate("slippage", slippage))
     low, high = _future_range(prices, rate, costs)
@@ -67,27 +63,32 @@ def best_equity(
     lines = _enter(np.zeros(0, dtype=np.int64), _cash_only(), targets, prices[0], costs, 0, before)
     log_scale, floor, room = 0.0, FLOOR, _ROOM
     for bar in _bars(len(prices), progress):
-        last, lines = lines, _age(lines, targets, prices[bar], rate)
+        last, lines = lines, _age(lines, prices[bar], rate)
         equity = lines.cash + lines.shares * prices[bar]  # (L,)
-        if (dead := equity <= floor).any():
-            if dead.all():
-                actions = _trace(before, last.entry[0], last.position[0], bar)
-                return Optimum(FLOOR, math.log(FLOOR), actions)
-            lines, equity = lines.take(~dead), equity[~dead]
+        alive = equity > floor
+        if not alive.any():
+            return Optimum(FLOOR, math.log(FLOOR), _trace(before, last.entry[0], last.position[0], bar))
+        lines, equity = lines.take(alive), equity[alive]
         if bar == len(prices) - 1:
             break
         new = _enter(lines.position, lines, targets, prices[bar], costs, bar, before)
         lines = _Lines(*(np.concatenate(pair) for pair in zip(lines, new, strict=True)))
         if len(lines.cash) > room:
-            lines = lines.take(_survivors(lines, targets, rate, bar, low, high))
+            lines = lines.take(_survivors(lines, targets, low[bar], high[bar]))
             room = _ROOM + _GROWTH * len(lines.cash)
         if (top := equity.max()) > 1e100:  # keep far from overflow
             lines = lines._replace(shares=lines.shares / top, cash=lines.cash / top)
             log_scale, floor = log_scale + math.log(top), floor / top
     best = int(np.argmax(equity))
-    log_equity = log_scale + math.log(equity[best])
-    value = float(equity[best]) if log_scale == 0.0 else (math.exp(log_equity) if log_equity < 709.0 else math.inf)
-    return Optimum(value, log_equity, _trace(before, lines.entry[best], lines.position[best], len(prices) - 1))
+    return _optimum(float(equity[best]), log_scale, _trace(before, lines.entry[best], lines.position[best], bar))
+
+
+def _optimum(equity: float, log_scale: float, actions: np.ndarray) -> Optimum:
+    """`equity` was divided by exp(log_scale) on the way; an unscaled one keeps all its digits."""
+    log_equity = log_scale + math.log(equity)
+    if log_scale > 0.0:
+        equity = math.exp(log_equity) if log_equity < 709.0 else math.inf
+    return Optimum(equity, log_equity, actions)
 
 
 def _cash_only() -> _Lines:
@@ -102,7 +103,7 @@ def _bars(count: int, progress: bool | None):  # iterator over 1 .. count - 1
     return tqdm(range(1, count), desc="best equity in hindsight", unit="bar", disable=disable, delay=2.0, leave=False)
 
 
-def _age(lines: _Lines, targets: np.ndarray, close: float, rate: float) -> _Lines:
+def _age(lines: _Lines, close: float, rate: float) -> _Lines:
     """Charge one bar's interest on what is borrowed."""
     if rate == 0.0:
         return lines
@@ -159,9 +160,7 @@ def _future_range(prices: np.ndarray, rate: float, costs: tuple[float, float]) -
     return low, high
 
 
-def _survivors(
-    lines: _Lines, targets: np.ndarray, rate: float, bar: int, low: np.ndarray, high: np.ndarray
-) -> np.ndarray:
+def _survivors(lines: _Lines, targets: np.ndarray, low: float, high: float) -> np.ndarray:
     """Indices of the lines that no other line of the same position beats at every price still to come.
 
     Straight lines are compared at two ends. A short is worth nothing from cash / -shares upward, a leveraged long below
@@ -174,7 +173,7 @@ def _survivors(
         which = np.flatnonzero(lines.position == position)
         shares, cash = lines.shares[which], lines.cash[which]
         # The safe end is the one at which the position is worth most, the far end where it may be worth nothing.
-        safe, far = (low[bar], high[bar]) if target < 0.0 else (high[bar], low[bar])
+        safe, far = (low, high) if target < 0.0 else (high, low)
         at_safe, at_far = cash + shares * safe, cash + shares * far
         with np.errstate(divide="ignore", invalid="ignore"):
             zero = cash / -shares

@@ -7,6 +7,8 @@ equity that is left after costs. Between fills the holdings stay as they are, so
 Plain Python floats, because the env calls these functions once a step and numpy scalars would be slower.
 """
 
+FLOOR = 1e-6  # of the initial equity; an account at or below it is bankrupt
+
 
 def trade_costs(fee: float, slippage: float) -> tuple[float, float]:
     """Share of the traded value that is lost in a purchase and in a sale: `(buy_cost, sell_cost)`.

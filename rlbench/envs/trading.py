@@ -3,11 +3,11 @@
 Fill rule: an action chosen after seeing the close of bar t fills at that close; its reward is the log change of equity
 from close t to close t+1, all costs of the fill included.
 
-`rlbench.envs.TradingEnv(market)` builds one. Importing this file also registers it with Gymnasium, so that
-`gymnasium.make("rlbench.envs.trading:rlbench/Trading-v0", market=market)` works anywhere (the part before the colon
-does the import; without it once this module is loaded).
+Importing this file also registers the env with Gymnasium, so that
+`gymnasium.make("rlbench.envs.trading:rlbench/Trading-v0", market=market)` works anywhere.
 """
 
+import copy
 import math
 from array import array
 from collections.abc import Callable, Sequence
@@ -21,13 +21,12 @@ from gymnasium.envs.registration import EnvSpec
 
 from rlbench.envs import checks
 from rlbench.envs.history import StepState, episode_frame
-from rlbench.envs.portfolio import interest, rebalance, trade_costs
+from rlbench.envs.portfolio import FLOOR, interest, rebalance, trade_costs
 
 if TYPE_CHECKING:
     from rlbench.market import Market
 
 ENV_ID = "rlbench/Trading-v0"
-FLOOR = 1e-6  # of the initial equity; an account at or below it is bankrupt
 
 
 class TradingEnv(gymnasium.Env):
@@ -87,31 +86,23 @@ class TradingEnv(gymnasium.Env):
         seed: int | None = None,
         render_mode: None = None,
     ) -> None:
+        arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         checks.check_market(market)
         checks.check_choice("render_mode", render_mode, (None,))
         checks.check_choice("random_start", random_start, (True, False))
-        if reward is not None and not callable(reward):
-            raise ValueError(f"reward={reward!r} is refused; accepted: None or a function of a StepState.")
+        checks.check_function("reward", reward)
         self.market = market
         self.positions = checks.checked_positions(positions)
         self.fee = checks.checked_rate("fee", fee)
         self.borrow_rate = checks.checked_rate("borrow_rate", borrow_rate)
         self.slippage = checks.checked_rate("slippage", slippage)
         self.reward_function = reward
-        self.render_mode = None
         self.initial_equity = checks.checked_positive("initial_equity", initial_equity)
         self._buy_cost, self._sell_cost = trade_costs(self.fee, self.slippage)
         self._floor = FLOOR * self.initial_equity
         self._bind_market(checks.checked_positive("observation_clip", observation_clip), window)
         self._bind_episodes(episode_length, random_start)
-        if seed is not None:
-            super().reset(seed=seed)
-        arguments: dict[str, Any] = {
-            "market": market, "positions": self.positions, "fee": self.fee, "borrow_rate": self.borrow_rate,
-            "slippage": self.slippage, "window": self.window, "episode_length": episode_length,
-            "random_start": bool(random_start), "reward": reward, "initial_equity": self.initial_equity,
-            "observation_clip": observation_clip, "seed": seed,
-        }  # fmt: skip
+        super().reset(seed=seed)  # None leaves the generator to Gymnasium
         self.spec = EnvSpec(ENV_ID, entry_point="rlbench.envs.trading:TradingEnv", kwargs=arguments)
 
     def _bind_market(self, clip: float, window: int) -> None:
@@ -135,10 +126,9 @@ class TradingEnv(gymnasium.Env):
     def _bind_episodes(self, episode_length: int | None, random_start: bool) -> None:
         """Work out the range of start bars."""
         bars = len(self._close)
-        available = bars - self.window
         if episode_length is not None:
             why = f"the market has {bars} bars, the first start is bar {self.window - 1}; None runs to the end"
-            episode_length = checks.checked_count("episode_length", episode_length, most=available, why=why)
+            episode_length = checks.checked_count("episode_length", episode_length, most=bars - self.window, why=why)
         self.episode_length = episode_length
         self.random_start = bool(random_start)
         self._first_start = self.window - 1
@@ -154,24 +144,19 @@ class TradingEnv(gymnasium.Env):
         unknown = set(options or {}) - {"start"}
         if unknown:
             raise ValueError(f"reset options {sorted(unknown)} are unknown; accepted: 'start', the first bar.")
-        self._start = self._choose_start((options or {}).get("start"))
-        self._bar = self._start
+        self._start = self._bar = self._choose_start((options or {}).get("start"))
         self._end = len(self._close) - 1 if self.episode_length is None else self._start + self.episode_length
         self._cash, self._shares = self.initial_equity, 0.0
         self._equity = self._entry_equity = self.initial_equity
         self._action = self.positions.index(0.0) if 0.0 in self.positions else -1
         self._position = 0.0
-        self._equities = [self._equity]
-        self._actions = []
+        self._equities, self._actions = [self._equity], []
         return self._observation(), {"equity": self._equity, "position": self._position}
 
     def _choose_start(self, wanted: int | None) -> int:
         first, last = self._first_start, self._last_start
         if wanted is not None:
-            whole = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)
-            if not whole or not first <= wanted <= last:
-                raise ValueError(f"reset option start={wanted!r} is refused; accepted: bars {first} to {last}.")
-            return int(wanted)
+            return checks.checked_count("start", wanted, least=first, most=last, why="a bar that leaves an episode")
         return int(self.np_random.integers(first, last + 1)) if self.random_start else first
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
@@ -211,8 +196,7 @@ class TradingEnv(gymnasium.Env):
 
     def _ruin(self) -> float:
         """Close a bankrupt account at the floor; the episode ends here."""
-        self._cash, self._shares, self._position = self._floor, 0.0, 0.0
-        self._end = self._bar
+        self._cash, self._shares, self._position, self._end = self._floor, 0.0, 0.0, self._bar
         return self._floor
 
     def _observation(self) -> np.ndarray:  # (D,)
@@ -226,12 +210,30 @@ class TradingEnv(gymnasium.Env):
         return observation
 
     def _state(self, previous: float, filled: bool, terminated: bool) -> StepState:
-        close = self._close[self._bar]
-        exposure = self._shares * close / self._equity
-        return StepState(
-            self._bar, close, self._close[self._bar - 1], self._equity, previous, self._position, exposure, filled,
-            terminated,
-        )  # fmt: skip
+        bars = self._bar, self.price, self._close[self._bar - 1]
+        return StepState(*bars, self._equity, previous, self._position, self.exposure, filled, terminated)
+
+    @property
+    def price(self) -> float:
+        """The close of the current bar, at which the next action will fill."""
+        return self._close[self._bar]
+
+    @property
+    def held(self) -> int:
+        """Index of the position held; -1 before the first choice where the set has no flat."""
+        return self._action
+
+    @property
+    def exposure(self) -> float:
+        """Value of the shares over equity at the current close, as drifted to."""
+        return self._shares * self._close[self._bar] / self._equity
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "TradingEnv":
+        """A copy with its own episode and random generator; the market, which nothing writes to, is shared."""
+        memo |= {id(shared): shared for shared in (self.market, self._close, self._flat)}
+        twin = memo[id(self)] = object.__new__(type(self))
+        twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return twin
 
     def history(self) -> pd.DataFrame:
         """The episode so far, a row a bar from its start: bar, close, equity, action, position, filled.

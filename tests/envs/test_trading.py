@@ -132,6 +132,9 @@ def test_copies_and_pickles_go_on_alike(random_market):
     for twin in twins:
         observation, reward, *rest = twin.step(SHORT)
         assert np.array_equal(observation, expected[0]) and reward == expected[1] and tuple(rest) == expected[2:]
+    assert twins[0].market is env.market  # nothing writes to it, and it may be large
+    env.reset()
+    assert twins[0].history()["equity"].size == 3
 
 
 def test_history_is_the_episode_as_a_table(whole, equities):
