@@ -153,6 +153,23 @@ class Bench(Selection):
         columns = list(Comparison("", {}, 1).row())
         return pd.DataFrame([one.row() for one in self.comparisons], columns=columns)
 
+    @property
+    def title(self) -> str:
+        """What is trained, on what, for how long, where."""
+        name = env_name(self.env) or "an env of this notebook"
+        return f"{self.workload.upper()} on {name} · {self.config.total_timesteps:,} steps · {self.device}"
+
+    @property
+    def advice(self) -> str:
+        """What the choices are, and what to do with them."""
+        if self.name == "plain":
+            return "plain is the baseline: choose something else, then Compare it with plain."
+        return f"{self.label}: Run trains once; Compare trains {self.rounds} times beside plain."
+
+    def lines(self) -> tuple[str, str, str]:
+        """The lines that reproduce this state: the command line, papermill's, the report's."""
+        return (self.command_line(), *self.notebook_lines())
+
     def command_line(self) -> str:
         """`rlbench train ...` that trains as Run does."""
         changed = [word for slot, variant in self.changes().items() for word in ("--set", f"{slot}={variant}")]

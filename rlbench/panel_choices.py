@@ -25,6 +25,15 @@ class Slot:
     left_out: Mapping[str, str]
     unused: str | None
 
+    def remark(self) -> tuple[str, str]:
+        """(what to show beside the dropdown, the same at length)."""
+        if self.unused:
+            return f"not used: {self.unused}", self.unused
+        if self.left_out:
+            reason = next(iter(self.left_out.values()))
+            return f"without {', '.join(self.left_out)}: {reason}", "\n".join(self.left_out.values())
+        return self.question, self.question
+
 
 class Selection:
     """Choices for one workload, edited slot by slot.
@@ -108,13 +117,18 @@ class Selection:
 
     def choices_table(self) -> pd.DataFrame:
         """One row a slot: the variant selected, plain's, and a remark where the slot is not used or variants are missing."""
-        plain, rows = Choices.plain(self.device).to_dict(), []
-        for slot in map(self.slot, self.slots):
-            missing = "; ".join(slot.left_out.values())
-            rows.append(
-                (slot.name, "not used" if slot.unused else slot.selected, plain[slot.name], slot.unused or missing)
-            )
+        plain = Choices.plain(self.device).to_dict()
+        rows = [(name, variant, plain[name], remark) for name, variant, _, remark in self.state_rows()]
         return pd.DataFrame(rows, columns=["slot", "selected", "plain", "remark"])
+
+    def state_rows(self) -> list[tuple[str, str, bool, str]]:
+        """(slot, variant or "not used", True where it is not plain's, remark), a row each."""
+        changes, rows = self.changes(), []
+        for slot in map(self.slot, self.slots):
+            remark = slot.remark()[0] if slot.unused or slot.left_out else ""
+            shown = "not used" if slot.unused else slot.selected
+            rows.append((slot.name, shown, slot.name in changes, remark.removeprefix("not used: ")))
+        return rows
 
 
 def choices_of(choices: Choices | Mapping[str, str] | str | None, device: torch.device) -> Choices:
