@@ -50,11 +50,11 @@ def study(
 ) -> list[Row]:
     """Train every variant of `plan` with every seed. Returns a row a training.
 
-    A row has `study` (which one it belongs to), `mode, label, baseline, role` ("baseline", "again" or "variant"),
-    `rung` (its place in the plan), `changed, statistical, env, seed, position` (in the order of its seed), `config, choices, env_steps, updates, sps,
-    train_s, total_s, compile_s, mean_return, eval_episodes, evaluations` (env step, seconds, mean return),
-    `random_return, weights_sha256, quick, not_measured`, and what `results.new_row` adds. A variant that cannot be used
-    here gives one row that says why.
+    A row has `study` (which one it belongs to), `mode, label, baseline`, `role` ("baseline", "again" or "variant"), `rung`
+    (its place in the plan), `changed, statistical, env, seed`, `position` (in the order of its seed), `config, choices,
+    env_steps, updates, sps, train_s, total_s, compile_s, mean_return, eval_episodes`, `evaluations` (env step, seconds,
+    mean return), `random_return, weights_sha256, quick, not_measured`, and what `results.new_row` adds. A variant that
+    cannot be used here gives one row that says why.
 
     Args:
         env, eval_env: as for `DQN`; every training makes its own.

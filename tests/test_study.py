@@ -1,0 +1,211 @@
+"""Studies: plans by hand, tiny trainings that must pair up, and summaries of rows whose answers are known."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+from rlbench import ChoiceError, Choices, ConfigError, DQNConfig
+from rlbench.results import append, load
+from rlbench.study import plan, random_return, study
+
+TINY = DQNConfig(
+    total_timesteps=120,
+    learning_starts=20,
+    train_frequency=4,
+    batch_size=8,
+    hidden=(8,),
+    buffer_size=64,
+    eval_episodes=4,
+    eval_frequency=40,
+    log_frequency=30,
+)
+
+
+class Corridor(gymnasium.Env):
+    """Four steps; action 1 earns 1, action 0 nothing: returns lie between 0 and 4, at random 2."""
+
+    observation_space = gymnasium.spaces.Box(0, 4, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = 0
+        return np.array([0], np.float32), {}
+
+    def step(self, action):
+        self.at += 1
+        return np.array([self.at], np.float32), float(action), self.at == 4, False, {}
+
+
+def labels(made):
+    return [variant.label for variant in made.variants]
+
+
+def test_plan_choices_has_the_three_named_ones_with_plain_first():
+    assert labels(plan("choices", TINY)) == ["plain", "naive", "fast"]
+
+
+def test_plan_alone_changes_one_slot_at_a_time():
+    made = plan("alone", TINY, slots=["optimizer", "replay"])
+    assert labels(made) == [
+        "plain",
+        "optimizer=foreach",
+        "optimizer=fused",
+        "replay=deque",
+        "replay=ring_torch",
+    ]
+    plain = Choices.plain().to_dict()
+    for variant in made.variants[1:]:
+        differing = [s for s, v in variant.choices.to_dict().items() if v != plain[s]]
+        assert len(differing) == 1
+
+
+def test_plan_cumulative_adds_in_the_order_asked_for():
+    made = plan("cumulative", TINY, slots=["optimizer", "metrics", "replay"])
+    assert labels(made) == ["plain", "+ optimizer=fused", "+ replay=ring_torch"]
+    last = made.variants[-1].choices
+    assert (last.optimizer, last.replay) == ("fused", "ring_torch")
+    assert last == Choices.fast()
+
+
+def test_plan_leave_one_out_puts_one_slot_back():
+    made = plan("leave_one_out", TINY)
+    assert labels(made) == ["plain", "fast", "fast, replay=ring_numpy", "fast, optimizer=for_loop"]
+    assert made.variants[2].choices.optimizer == "fused"
+
+
+def test_plan_says_what_cannot_be_used_here():
+    made = plan("alone", TINY, slots=["transfer"])
+    assert [variant.barred is None for variant in made.variants] == [True, False, False]
+    assert "CUDA" in made.variants[1].barred
+
+
+@pytest.mark.parametrize(
+    ("mode", "config", "expected"),
+    [
+        ("batch", TINY, ["batch_size=8", "batch_size=32", "batch_size=128", "batch_size=256"]),
+        ("batch", TINY.replace(batch_size=128), ["batch_size=128", "batch_size=32", "batch_size=256"]),
+        ("width", TINY, ["hidden=8", "hidden=64,64", "hidden=256,256", "hidden=512,512"]),
+        ("presets", TINY, ["as given", "preset fast"]),
+    ],
+)
+def test_plan_over_settings_has_the_given_ones_as_baseline(mode, config, expected):
+    made = plan(mode, config)
+    assert labels(made) == expected
+    assert made.baseline.config == config
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"mode": "all"}, ConfigError, "cumulative"),
+        ({"mode": "choices", "slots": ["replay"]}, ConfigError, "takes no slots"),
+        ({"mode": "batch", "slots": ["replay"]}, ConfigError, "takes no slots"),
+        ({"mode": "alone", "choices": Choices.fast()}, ConfigError, "sets the choices itself"),
+        ({"mode": "alone", "slots": ["reply"]}, ChoiceError, "replay"),
+    ],
+)
+def test_plan_refuses_what_it_would_ignore(arguments, error, words):
+    with pytest.raises(error, match=words):
+        plan(config=TINY, **arguments)
+
+
+def test_presets_refuse_to_compare_a_preset_with_itself():
+    with pytest.raises(ConfigError, match="nothing is left"):
+        plan("presets", DQNConfig.preset("fast"))
+
+
+@pytest.fixture(scope="module")
+def trained():
+    seen = []
+    made = plan("alone", TINY, slots=["replay", "transfer"])
+    rows = study(made, Corridor, seeds=[3, 8], progress=False, on_row=seen.append)
+    assert seen == rows
+    return rows
+
+
+def test_every_seed_trains_every_variant_and_the_baseline_twice(trained):
+    complete = [row for row in trained if row["not_measured"] is None]
+    pairs = [(row["seed"], row["label"]) for row in complete]
+    expected = ["plain", "plain again", "replay=deque", "replay=ring_torch"]
+    assert sorted(pairs) == [(seed, label) for seed in (3, 8) for label in expected]
+    assert [row["seed"] for row in complete] == [3] * 4 + [8] * 4  # seeds are the outer loop
+    assert [row["position"] for row in complete] == [0, 1, 2, 3] * 2
+    barred = [row for row in trained if row["not_measured"] is not None]
+    assert [row["label"] for row in barred] == ["transfer=pinned", "transfer=pinned_non_blocking"]
+    assert all(row["sps"] is None for row in barred)
+
+
+def test_a_row_says_how_it_came_about(trained):
+    row = next(r for r in trained if r["label"] == "replay=deque" and r["seed"] == 8)
+    assert row["kind"] == "training"
+    assert row["changed"] == {"replay": "deque"}
+    assert row["choices"]["replay"] == "deque"
+    assert row["config"]["seed"] == 8 and row["seeds"] == [8]
+    assert row["env_steps"] == 120 and row["eval_episodes"] == 4
+    assert [step for step, _, _ in row["evaluations"]] == [40, 80, 120]
+    assert row["quick"] is True and row["role"] == "variant" and row["statistical"] == []
+    assert row["random_return"] is not None and row["threads"] >= 1
+
+
+def test_bitwise_variants_learn_the_same_weights(trained):
+    for seed in (3, 8):
+        digests = {r["weights_sha256"] for r in trained if r["seed"] == seed}
+        assert len(digests) == 1
+
+
+def test_rows_survive_the_way_through_a_file(trained, tmp_path):
+    from rlbench.study_summary import summarise
+
+    path = append(tmp_path / "rows.jsonl", trained)
+    for source in (trained, load(path)):
+        summary = summarise(source)
+        assert list(summary["label"])[:3] == ["plain", "plain again", "replay=deque"]
+        assert list(summary["seeds"]) == [2, 2, 2, 2, 0, 0]
+        assert "bit for bit" in summary["learns"].iloc[2]
+        assert summary["not_measured"].iloc[-1].startswith("transfer=")
+
+
+def test_stopping_keeps_complete_trainings_only():
+    calls = iter(range(1000))
+    made = plan("choices", TINY)
+    # Asked before each training and at each log point: the tenth question falls into the second or third training.
+    rows = study(made, Corridor, seeds=[1], progress=False, should_stop=lambda: next(calls) >= 8)
+    assert 1 <= len(rows) < 4
+    assert all(row["env_steps"] == 120 for row in rows)
+
+
+@pytest.mark.parametrize("seeds", [[], [1, 1]])
+def test_seeds_must_differ(seeds):
+    with pytest.raises(ConfigError, match="different"):
+        study(plan("choices", TINY), Corridor, seeds=seeds, progress=False)
+
+
+def test_random_return_is_that_of_fair_coins():
+    value = random_return(Corridor, 400, seed=5)
+    assert abs(value - 2.0) < 4 * 1.0 / np.sqrt(400)  # four fair coins have a standard deviation of 1
+    assert value == random_return(Corridor, 400, seed=5)
+
+
+def test_random_return_keeps_to_legal_actions():
+    class OnlyOne(Corridor):
+        def reset(self, **kwargs):
+            obs, _ = super().reset(**kwargs)
+            return obs, {"action_mask": np.array([0, 1])}
+
+        def step(self, action):
+            *rest, _ = super().step(action)
+            return *rest, {"action_mask": np.array([0, 1])}
+
+    assert random_return(OnlyOne, 3, seed=1) == 4.0
+
+
+def test_without_evaluation_there_is_no_word_on_learning():
+    from rlbench.study import summarise
+
+    config = TINY.replace(eval_episodes=0, eval_frequency=0)
+    rows = study(plan("presets", config), Corridor, seeds=[1], progress=False, env_name="corridor")
+    assert {row["env"] for row in rows} == {"corridor"}
+    summary = summarise(rows)
+    assert set(summary["learns"]) == {"not evaluated"}
+    assert summary["return_iqm"].isna().all()
