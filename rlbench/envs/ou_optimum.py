@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlbench.envs.checks import checked_count, checked_positions, checked_rate
+from rlbench.envs.checks import checked_count, checked_positions, checked_positive, checked_rate
 from rlbench.envs.ou_policy import OUPolicy, held_value, switch_log_cost
 from rlbench.envs.portfolio import trade_costs
 
@@ -56,6 +56,7 @@ def best_causal_policy(
     phi, sigma = _checked_process(process)
     targets = np.array(checked_positions(positions))  # (P,)
     costs = trade_costs(checked_rate("fee", fee), checked_rate("slippage", slippage))
+    tolerance = checked_positive("tolerance", tolerance)
     grid = _grid(phi, sigma, points)  # (N,)
     kernel = _kernel(grid, phi, sigma)  # (N, N)
     holdings = [_holding(target, targets, grid, kernel, costs) for target in targets]

@@ -206,6 +206,7 @@ def test_a_set_without_flat_starts_from_cash():
         ({"fee": 1.0}, "fee=1.0"),
         ({"slippage": -1.0}, "slippage=-1.0"),
         ({"positions": ()}, "positions="),
+        ({"tolerance": 0.0}, "tolerance=0.0"),
     ],
 )
 def test_bad_arguments_are_named(kwargs, name):
