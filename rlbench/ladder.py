@@ -96,7 +96,7 @@ def _apart(ticks: Sequence[float], distance: float) -> list[float]:
 
 def _remark(row: Mapping[str, Any]) -> str:
     numbers = f"{row['ratio']:.2f}x  [{row['ratio_low']:.2f}, {row['ratio_high']:.2f}]  {row['verdict']}"
-    rounds = f"{row['rounds']} rounds" + (f" ({row['note']})" if row["note"] else "")
+    rounds = f"{row['rounds']} round{'' if row['rounds'] == 1 else 's'}" + (f" ({row['note']})" if row["note"] else "")
     return f"{numbers}\nreturn {_number(row['mean_return'])}, plain {_number(row['plain_return'])}; {rounds}"
 
 

@@ -14,7 +14,7 @@ from rlbench.config import ConfigError, DQNConfig
 from rlbench.envs.make import factory_of, is_vector
 from rlbench.machine import resolve_device
 from rlbench.panel_choices import Selection
-from rlbench.panel_compare import SELECTED, Comparison, paired_rounds, trainings_of
+from rlbench.panel_compare import SELECTED, Comparison, paired_rounds, rounds_of, trainings_of
 from rlbench.panel_lines import command_line, env_name, notebook_lines
 from rlbench.panel_work import Status, Stopped, Work
 from rlbench.speedups import ChoiceError, Choices
@@ -164,7 +164,7 @@ class Bench(Selection):
         """What the choices are, and what to do with them."""
         if self.name == "plain":
             return "plain is the baseline: choose something else, then Compare it with plain."
-        return f"{self.label}: Run trains once; Compare trains {self.rounds} times beside plain."
+        return f"{self.label}: Run trains once; Compare makes {rounds_of(self.rounds)} of trainings beside plain."
 
     def lines(self) -> tuple[str, str, str]:
         """The lines that reproduce this state: the command line, papermill's, the report's."""
@@ -192,7 +192,7 @@ def verdict_sentence(comparison: Comparison) -> str:
     numbers = f"{row['ratio']:.3f}x plain [{row['ratio_low']:.3f}, {row['ratio_high']:.3f}], {row['verdict']}"
     returns = f"return {row['mean_return']:.4g} against {row['plain_return']:.4g}"
     note = f" ({comparison.note})" if comparison.note else ""
-    return f"{comparison.label}: {numbers}; {returns}; {comparison.rounds} rounds{note}."
+    return f"{comparison.label}: {numbers}; {returns}; {rounds_of(comparison.rounds)}{note}."
 
 
 def _envs_of(env: Any) -> tuple[Any, Any]:

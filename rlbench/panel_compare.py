@@ -107,3 +107,8 @@ def paired_rounds(
 def trainings_of(rounds: int) -> int:
     """How many trainings `paired_rounds` makes."""
     return 2 + len(SIDES) * rounds
+
+
+def rounds_of(count: int) -> str:
+    """ "1 round" or "20 rounds"."""
+    return f"{count} round{'' if count == 1 else 's'}"

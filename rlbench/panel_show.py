@@ -11,8 +11,6 @@ import pandas as pd
 from rlbench.ladder import draw_ladder, draw_state, png
 from rlbench.panel import Bench
 
-DECIMALS = {"ratio": 3, "train_s": 3, "sps": 0, "mean_return": 2}
-
 
 class Results:
     """The ladder and the tables below a panel, replaced in place; any thread may call `update`."""
@@ -39,33 +37,71 @@ class Results:
         """(ladder, comparisons, runs); nothing visible where there is nothing yet."""
         from IPython.display import HTML, Image
 
-        comparisons, runs = self.bench.table(), self.bench.run_table()
-        ladder = Image(png(draw_ladder(comparisons.to_dict("records"))), format="png") if len(comparisons) else HTML("")
-        return ladder, _shown(comparisons), _shown(runs)
+        rows = self.bench.table().to_dict("records")
+        ladder = Image(png(draw_ladder(rows)), format="png") if rows else HTML("")
+        return ladder, _shown(comparison_table(self.bench)), _shown(run_table(self.bench))
+
+
+def comparison_table(bench: Bench) -> pd.DataFrame:
+    """`Bench.table` as text, short enough for a page."""
+    return pd.DataFrame(
+        {
+            "choices": row["choices"],
+            "ratio": f"{row['ratio']:.3f}",
+            "95 % interval": _span(row["ratio_low"], row["ratio_high"]),
+            "A/A band": _span(row["aa_low"], row["aa_high"]),
+            "verdict": row["verdict"],
+            "return (plain)": f"{_number(row['mean_return'])} ({_number(row['plain_return'])})",
+            "steps/s (plain)": f"{row['sps']:,.0f} ({row['plain_sps']:,.0f})",
+            "rounds": row["rounds"],
+            "note": row["note"],
+        }
+        for row in bench.table().to_dict("records")
+    )
+
+
+def run_table(bench: Bench) -> pd.DataFrame:
+    """`Bench.run_table` as text."""
+    return pd.DataFrame(
+        {
+            "run": row["choices"],
+            "steps": f"{row['steps']:,}",
+            "steps/s": f"{row['sps']:,.0f}",
+            "seconds": f"{row['train_s']:.2f}",
+            "return": _number(row["mean_return"]),
+            "episodes": row["episodes"],
+            "note": row["note"],
+        }
+        for row in bench.run_table().to_dict("records")
+    )
+
+
+def _number(value: float) -> str:
+    return "n/a" if value != value else f"{value:.4g}"
+
+
+def _span(low: float, high: float) -> str:
+    return f"[{low:.3f}, {high:.3f}]"
 
 
 def _shown(table: pd.DataFrame) -> Any:
-    """The table with digits that mean something; nothing visible for an empty one."""
+    """The table without its index; nothing visible for an empty one."""
     from IPython.display import HTML
 
-    if not len(table):
-        return HTML("")
-    digits = {name: next((d for stem, d in DECIMALS.items() if stem in name), 3) for name in table.columns}
-    formats = {name: f"{{:,.{digits[name]}f}}".format for name in table.select_dtypes("floating").columns}
-    return _Table(table, formats)
+    return _Table(table) if len(table) else HTML("")
 
 
 class _Table:
-    """A DataFrame displayed with given formats, as HTML (escaped) and as text."""
+    """A DataFrame displayed as HTML (escaped), and as text where there is no HTML."""
 
-    def __init__(self, table: pd.DataFrame, formats: dict[str, Any]) -> None:
-        self.table, self.formats = table, formats
+    def __init__(self, table: pd.DataFrame) -> None:
+        self.table = table
 
     def _repr_html_(self) -> str:
-        return self.table.to_html(index=False, formatters=self.formats, border=0, escape=True, na_rep="")
+        return self.table.to_html(index=False, border=0, escape=True)
 
     def __repr__(self) -> str:
-        return self.table.to_string(index=False, formatters=self.formats, na_rep="")
+        return self.table.to_string(index=False)
 
 
 def still(bench: Bench) -> None:
@@ -76,6 +112,6 @@ def still(bench: Bench) -> None:
         bench.title, bench.state_rows(), bench.problem() or bench.advice, bench.table().to_dict("records")
     )
     display(Image(png(figure), format="png"))
-    for table in (bench.choices_table(), bench.table(), bench.run_table()):
+    for table in (bench.choices_table(), comparison_table(bench), run_table(bench)):
         if len(table):
             display(_shown(table))

@@ -20,7 +20,7 @@ from rlbench.panel_work import sentence
 from rlbench.speedups import Choices
 
 REFRESH_S = 0.25
-GREY = "#757575"
+GREY, BLUE, RED = "#757575", "#1976D2", "#B71C1C"  # blue: not plain's variant
 STATES = {"failed": "danger", "stopped": "warning", "done": "success", "working": "info", "idle": ""}
 HEADLESS_VARIABLE = "RLBENCH_HEADLESS"
 
@@ -79,6 +79,7 @@ class Panel:
         for name, button in self.presets.items():
             button.on_click(lambda _, name=name: self._choose(lambda: self.bench.use(name)))
         self.dropdowns = {name: w.Dropdown(layout=w.Layout(width="190px")) for name in self.bench.slots}
+        self.labels = {name: self._label(name) for name in self.bench.slots}
         self.hints = {name: w.HTML(layout=w.Layout(flex="1", min_width="0")) for name in self.bench.slots}
         for name, dropdown in self.dropdowns.items():
             dropdown.observe(lambda change, name=name: self._picked(name, change["new"]), "value")
@@ -95,7 +96,7 @@ class Panel:
         self.rate, self.message = w.HTML(), w.HTML()
         self.rate.add_class("rlbench-rate")
         self.message.add_class("rlbench-message")
-        self.lines = {name: self._line() for name in ("command line", "papermill", "report")}
+        self.lines = {name: self._line() for name in ("terminal", "papermill", "report")}
         self.copy_box = w.VBox([w.HBox([self._label(name), area]) for name, area in self.lines.items()])
         self.box = self._arranged()
 
@@ -109,12 +110,12 @@ class Panel:
         return w.Textarea(rows=2, layout=w.Layout(flex="1", height="auto"))
 
     def _label(self, text: str) -> w.HTML:
-        return w.HTML(f'<span style="color:{GREY}">{html.escape(text)}</span>', layout=w.Layout(width="92px"))
+        return w.HTML(_coloured(text, GREY), layout=w.Layout(width="92px"))
 
     def _arranged(self) -> w.VBox:
         presets = w.HBox([self._label("all slots"), *self.presets.values()])
         slots = [
-            w.HBox([self._label(name), self.dropdowns[name], self.hints[name]], layout=w.Layout(align_items="center"))
+            w.HBox([self.labels[name], self.dropdowns[name], self.hints[name]], layout=w.Layout(align_items="center"))
             for name in self.bench.slots
         ]
         buttons = w.HBox([self.run_button, self.compare_button, self.stop_button, self.copy_button])
@@ -185,7 +186,7 @@ class Panel:
             self.stop_button.disabled = not working
             self.stop_button.button_style = "danger" if working else ""
             self.bar.value, self.bar.bar_style = status.share if status.job else 0.0, STATES[status.state]
-            self.rate.value = html.escape(status.line()) if status.job else f'<span style="color:{GREY}">idle</span>'
+            self.rate.value = html.escape(status.line()) if status.job else _coloured("idle", GREY)
             outcome = "" if self.heard and not working else status.text
             self._say(problem or outcome or self.bench.advice, bool(problem or (outcome and status.state == "failed")))
 
@@ -195,18 +196,22 @@ class Panel:
             dropdown.options = slot.offered
         dropdown.value = slot.selected
         dropdown.disabled = slot.unused is not None
+        self.labels[name].value = _coloured(name, BLUE if name in self.bench.changes() else GREY)
         remark, detail = slot.remark()
         self.hints[name].value = (
-            f'<div title="{html.escape(detail)}" style="color:{GREY};font-size:12px;line-height:16px;overflow:hidden;'
-            f'text-overflow:ellipsis;white-space:nowrap;padding-left:6px">{html.escape(remark)}</div>'
+            f'<div title="{html.escape(detail)}" style="color:{GREY};font-size:12px;line-height:16px;padding-left:6px;'
+            f'display:-webkit-box;-webkit-line-clamp:2;-webkit-box-orient:vertical;overflow:hidden">{html.escape(remark)}</div>'
         )
 
     def _say(self, text: str, problem: bool = False) -> None:
-        colour = "#B71C1C" if problem else "inherit"
-        self.message.value = f'<span style="color:{colour}">{html.escape(text)}</span>'
+        self.message.value = _coloured(text, RED if problem else "inherit")
 
     def _show_lines(self) -> None:
         self.copy_box.layout.display = "" if self.copy_button.value else "none"
         if self.copy_button.value:
             for area, line in zip(self.lines.values(), self.bench.lines(), strict=True):
                 area.value = line
+
+
+def _coloured(text: str, colour: str) -> str:
+    return f'<span style="color:{colour}">{html.escape(text)}</span>'

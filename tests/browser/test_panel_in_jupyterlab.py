@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +100,20 @@ def test_panel_in_jupyterlab(lab: Any, page: Any) -> None:
     command = panel.locator("textarea").first
     expect(command).to_have_value(re.compile(r"^rlbench train dqn --env CartPole-v1 --choices fast .*--batch-size 32"))
     picture(page, "4-copy")
+
+    page.keyboard.press("Control+s")
+    assert stored_types(lab.folder / NOTEBOOK, until="image/png") >= {
+        "image/png",
+        "text/html",
+    }  # the results outlive the kernel
+
+
+def stored_types(path: Path, until: str) -> set[str]:
+    """The types of output in a notebook file, once it has `until`, or after ten seconds."""
+    kinds: set[str] = set()
+    deadline = time.monotonic() + 10
+    while until not in kinds and time.monotonic() < deadline:
+        time.sleep(0.2)
+        cells = nbformat.read(path, as_version=4).cells
+        kinds = {kind for cell in cells for output in cell.outputs for kind in output.get("data", {})}
+    return kinds
