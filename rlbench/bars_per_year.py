@@ -33,7 +33,8 @@ def bars_per_year(times: pd.DatetimeIndex) -> float:
     _, bars_a_day = np.unique(days, return_counts=True)
     full = bars_a_day[1:-1] if len(bars_a_day) > 2 else bars_a_day
     per_day = float(np.median(full))
-    weekend = ((days + 3) % 7 >= 5).any()  # 1970-01-01 was a Thursday
+    # 1970-01-01 was a Thursday. Currency markets open late on Sunday, which makes no weekend.
+    weekend = ((days + 3) % 7 >= 5).mean() > 0.15
     covered = np.arange(days[0], days[-1] + 1)
     weekend_covered = ((covered + 3) % 7 == 5).any() and ((covered + 3) % 7 == 6).any()
     if usual >= 0.9 * DAY:

@@ -29,7 +29,7 @@ def drop_missing(table, prices: pd.DataFrame, times: pd.DatetimeIndex) -> np.nda
     return ~empty
 
 
-def put_in_order(table, times: pd.DatetimeIndex) -> np.ndarray:
+def put_in_order(table, prices: pd.DataFrame, times: pd.DatetimeIndex) -> np.ndarray:
     """Positions of the rows in time order, of equal times only the newest row, with notices for what was changed."""
     clock = times.to_numpy("datetime64[ns]").astype(np.int64)
     steps = np.diff(clock)
@@ -43,7 +43,9 @@ def put_in_order(table, times: pd.DatetimeIndex) -> np.ndarray:
         order = np.argsort(clock, kind="stable")
     repeated = np.diff(clock[order]) == 0
     midnight = not repeated.any() or bool(times.normalize().nunique() == len(clock) - repeated.sum())  # one time a day
-    if midnight and repeated.sum() > 0.4 * len(clock):
+    values = prices[OHLC].to_numpy()[order]
+    differ = repeated & (values[1:] != values[:-1]).any(axis=1)  # a file joined to itself repeats rows unchanged
+    if midnight and differ.sum() > 0.4 * len(clock):
         row = int(order[int(repeated.argmax()) + 1])
         raise PriceError(
             f"{table.where(row)}: {_day(times[row])} stands there again and again: the time of day is missing. Export the "

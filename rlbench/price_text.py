@@ -149,7 +149,11 @@ def _cut(lines: list[str], separator: str) -> list[list[str]]:
 
 def _find_header(top: list[list[str]], source: str, columns: list[str] | None) -> tuple[int, list[list[str]]]:
     """(number of lines before the data, the header rows)."""
-    known = [i for i, row in enumerate(top) if count_known(row) >= 2]
+    # Yahoo's rows may name a single field, with the time column two rows further down.
+    blocks = [[cell for line in top[i : i + 3] for cell in line] for i in range(len(top))]
+    known = [
+        i for i, row in enumerate(top) if count_known(row) >= 2 or (count_known(row) and count_known(blocks[i]) >= 2)
+    ]
     if columns is not None:
         return (known[0] + 1 if known else 0), [columns]
     if known:

@@ -10,46 +10,16 @@ from rlbench.price_errors import PriceError
 
 _YEAR_FIRST = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%Y年%m月%d日")
 _NAMED = (
-    "%b %d, %Y",
-    "%B %d, %Y",
-    "%d %b %Y",
-    "%d %B %Y",
-    "%d-%b-%Y",
-    "%d-%b-%y",
-    "%b %d %Y",
-    "%a %b %d %Y",
-    "%Y-%b-%d",
-)
-_CLOCK = (
-    *(
-        "",
-        " %H:%M:%S",
-        " %H:%M",
-        " %H:%M:%S.%f",
-        " %H%M%S",
-        " %H%M",
-        "T%H:%M:%S",
-        "T%H:%M",
-        "T%H:%M:%S.%f",
-        ", %H:%M:%S",
-    ),
-    *(
-        " %I:%M %p",
-        " %I:%M:%S %p",
-        " %I:%M%p",
-        ", %I:%M %p",
-        ", %I:%M:%S %p",
-        " %H时%M分%S秒",
-        " %H",
-        " %I-%p",
-        "%H%M%S",
-        "%H%M",
-    ),
-)
+    "%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d %Y", "%B %d %Y", "%a %b %d %Y", "%Y-%b-%d",
+)  # fmt: skip
+_CLOCK = (  # what may follow a date, most usual first
+    "", " %H:%M:%S", " %H:%M", " %H:%M:%S.%f", " %H%M%S", " %H%M", "T%H:%M:%S", "T%H:%M", "T%H:%M:%S.%f", ", %H:%M:%S",
+    " %I:%M %p", " %I:%M:%S %p", " %I:%M%p", ", %I:%M %p", ", %I:%M:%S %p", " %H时%M分%S秒", " %H", " %I-%p", "%H%M%S", "%H%M",
+)  # fmt: skip
 _OFFSET = r"^(.*:\d{2}(?:\.\d+)?)\s*(Z|UTC|GMT|[+-]\d{2}:?(?:\d{2})?)$"
-_HAS_OFFSET = r":\d{2}(?:\.\d+)?\s*(?:Z|UTC|GMT|[+-]\d{2}:?(?:\d{2})?)$"
-_STARTS_SHORT = r"^\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d{2})(?!\d)"
-_NUMBERS = r"^\s*(\d{1,2})([./-])(\d{1,2})[./-](\d{4}|\d{2})(?!\d)"
+_HAS_OFFSET = r":[0-9][0-9][.0-9]*[ ]*[+-][0-9][0-9]:?[0-9]*$"  # no group: pandas runs it in native code
+_STARTS_SHORT = r"[0-9][0-9]?[./-][0-9][0-9]?[./-][0-9][0-9]"
+_NUMBERS = r"^(\d{1,2})([./-])(\d{1,2})[./-](\d{4}|\d{2})(?!\d)"
 
 
 class Times:
@@ -152,7 +122,9 @@ class Times:
     def _from_text(self, text: pd.Series) -> pd.DatetimeIndex:
         """Text, with or without an offset behind; offsets are taken off and subtracted."""
         filled = (text != "").to_numpy()
-        with_offset = text.str.contains(_HAS_OFFSET, regex=True).to_numpy(bool) if len(text) else filled
+        with_offset = (text.str.contains(_HAS_OFFSET, regex=True) | text.str.endswith(("Z", "UTC", "GMT"))).to_numpy(
+            bool
+        )
         if not with_offset.any():
             return self._local(text)
         if not with_offset[filled].all():

@@ -171,7 +171,7 @@ def _parse(
     keep = drop_missing(table, numbers, times)
     table.keep(keep)
     numbers, times = numbers[keep], times[keep]
-    order = put_in_order(table, times)
+    order = put_in_order(table, numbers, times)
     numbers, times, table.rows = numbers.iloc[order], times[order].rename("time"), table.rows[order]
     if reader.naive_clock:
         table.notices.append('times name no zone and count as UTC; timezone="America/New_York" or the like changes it')
