@@ -133,7 +133,8 @@ class _Study:
         runs += [(self.plan.baseline, "baseline"), (self.plan.baseline, "again")]
         total = len(self.seeds) * sum(variant.config.total_timesteps for variant, _ in runs)
         with Progress(total, "study", "steps", progress) as bar:
-            self._warm_up()
+            if not self._warm_up():
+                return self.kept
             for seed in self.seeds:
                 order = np.random.default_rng([order_seed, seed]).permutation(len(runs))
                 for position, which in enumerate(order.tolist()):
@@ -141,12 +142,18 @@ class _Study:
                         return self.kept
         return self.kept
 
-    def _warm_up(self) -> None:
-        """A short training that is thrown away, so that the first one kept does not pay for loading libraries."""
+    def _warm_up(self) -> bool:
+        """A short training that is thrown away, so that the first one kept does not pay for loading libraries.
+
+        False where it was interrupted.
+        """
         config = self.plan.baseline.config
         steps = min(config.total_timesteps, 25 * config.train_frequency + config.num_envs)
         short = config.replace(total_timesteps=steps, learning_starts=0, eval_frequency=0, eval_episodes=0)
-        DQN(short, self.plan.baseline.choices, self.make_env, str(self.plan.device)).train(progress=False)
+        trainer = DQN(short, self.plan.baseline.choices, self.make_env, str(self.plan.device))
+        interrupted = trainer.train(progress=False).interrupted
+        trainer.collector.close()
+        return not interrupted
 
     def _train(self, variant: Variant, role: str, seed: int, position: int, bar: Progress) -> bool:
         """One training; False where it was given up."""

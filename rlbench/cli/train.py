@@ -51,10 +51,10 @@ def run(args: argparse.Namespace) -> int:
         work = workload(args.env, prices=args.prices, ticker=args.ticker)
         config = work.config(args.preset, **changes)
         check_tensorboard(args.tensorboard)
+    trainer = DQN(config, choices, work.env, str(device), work.eval_env)
     output.say(effective(args.preset or work.preset, changes))
     if work.splits is not None:
         output.say(work_text(work))
-    trainer = DQN(config, choices, work.env, str(device), work.eval_env)
     history = trainer.train(output.progress, tensorboard=args.tensorboard)
     summary = {**history.summary(), "env": work.name, "preset": args.preset or work.preset}
     if work.test_env is not None:
