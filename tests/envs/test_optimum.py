@@ -43,7 +43,7 @@ def test_no_sequence_of_actions_does_better(
 
 @pytest.mark.parametrize("positions", [(-1, 0, 1), (-2, -0.3, 0.5, 3), (-3, 3), (0, 0.5, 2.5)])
 @pytest.mark.parametrize("fee", [0.0, 1e-3, 0.05])
-@pytest.mark.parametrize("borrow_rate", [0.0, 1e-3])
+@pytest.mark.parametrize("borrow_rate", [0.0, 0.03])
 def test_dropping_lines_loses_nothing(monkeypatch, positions, fee, borrow_rate):
     for seed, volatility in itertools.product(range(2), (0.01, 0.1, 0.3)):
         close = path(seed, 150, volatility)
