@@ -44,13 +44,15 @@ class Status:
         return min(1.0, self.done / max(1, self.total))
 
     def line(self) -> str:
-        """ "62 % · 5,812 steps/s · return 23.1 · 0:02 left": what is known of it."""
+        """ "62 % · 5,812 steps/s · return 23.1 · 0:02 left", or "100 % · done": what is known of it."""
         parts = [f"{100 * self.share:.0f} %"]
+        if self.state != "working":
+            return f"{parts[0]} · {self.state}"
         if self.sps == self.sps:
             parts.append(f"{self.sps:,.0f} steps/s")
         if self.mean_return == self.mean_return:
             parts.append(f"return {self.mean_return:.4g}")
-        if self.state == "working" and math.isfinite(self.eta_s):
+        if math.isfinite(self.eta_s):
             parts.append(f"{duration(self.eta_s)} left")
         return " · ".join(parts)
 
@@ -138,10 +140,10 @@ class Work:
             while len(self.seen) > 2 and now - self.seen[0][0] > RATE_WINDOW_S:
                 self.seen.popleft()
             elapsed, gained = now - self.seen[0][0], steps - self.seen[0][1]
-        mean = steps / max(1e-9, now - self.started)
-        recent = gained / elapsed if working and elapsed > 0.1 and gained > 0 else mean
-        left = (self.total - steps) / mean if steps else math.nan
-        return Status(self.state, self.job, steps, self.total, recent, left, self.mean_return, self.text)
+        recent = gained / elapsed if gained and elapsed > 0 else math.nan
+        left = (self.total - steps) * (now - self.started) / steps if steps else math.nan
+        text = self.text or ("training" if steps else "setting up")
+        return Status(self.state, self.job, steps, self.total, recent, left, self.mean_return, text)
 
 
 def sentence(error: BaseException) -> str:
