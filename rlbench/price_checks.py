@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from rlbench.price_errors import PriceError
+from rlbench.price_text import Table
 
 OHLC = ["open", "high", "low", "close"]
 ROUNDING = 0.01  # an open or close this share outside low..high is a rounding, more is an error
@@ -11,7 +12,7 @@ SPLITS = (1.5, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 25, 30, 40, 50, 100)  # usual sp
 SPLIT_TOLERANCE = 0.03  # an overnight ratio this close to one of them is suspicious
 
 
-def drop_missing(table, prices: pd.DataFrame, times: pd.DatetimeIndex) -> np.ndarray:
+def drop_missing(table: Table, prices: pd.DataFrame, times: pd.DatetimeIndex) -> np.ndarray:
     """Mask of rows to keep: rows without any price are dropped with a notice, rows with some of them refused."""
     gone = prices[OHLC].isna()
     empty = gone.all(axis=1).to_numpy()
@@ -29,7 +30,7 @@ def drop_missing(table, prices: pd.DataFrame, times: pd.DatetimeIndex) -> np.nda
     return ~empty
 
 
-def put_in_order(table, prices: pd.DataFrame, times: pd.DatetimeIndex) -> np.ndarray:
+def put_in_order(table: Table, prices: pd.DataFrame, times: pd.DatetimeIndex) -> np.ndarray:
     """Positions of the rows in time order, of equal times only the newest row, with notices for what was changed."""
     clock = times.to_numpy("datetime64[ns]").astype(np.int64)
     steps = np.diff(clock)
@@ -62,7 +63,7 @@ def put_in_order(table, prices: pd.DataFrame, times: pd.DatetimeIndex) -> np.nda
     return order[np.append(~repeated, True)] if len(order) else order
 
 
-def check_values(table, prices: pd.DataFrame) -> pd.DataFrame:
+def check_values(table: Table, prices: pd.DataFrame) -> pd.DataFrame:
     """Refuse what cannot be a price or a volume; widen high and low by rounding errors. `prices` has the time index."""
     volume = prices["volume"].to_numpy()
     for column in ("close", "open", "high", "low", "volume"):
@@ -99,7 +100,7 @@ def check_values(table, prices: pd.DataFrame) -> pd.DataFrame:
     return prices
 
 
-def check_factor(table, prices: pd.DataFrame, adjusted: np.ndarray) -> np.ndarray:
+def check_factor(table: Table, prices: pd.DataFrame, adjusted: np.ndarray) -> np.ndarray:
     """adjusted close / close, (T,), refused where it is no positive number."""
     factor = adjusted / prices["close"].to_numpy()
     wrong = ~np.isfinite(factor) | (factor <= 0)

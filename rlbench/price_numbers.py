@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from rlbench.price_errors import PriceError
+from rlbench.price_text import Table
 
 _MISSING = {"", "nan", "null", "none", "n/a", "na", "#n/a", "-", "--", "nat", "<na>"}
 _SUFFIX = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12, "万": 1e4, "亿": 1e8}
@@ -14,7 +15,7 @@ _SUFFIX = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12, "万": 1e4, "亿": 1e8}
 class Numbers:
     """Reads the columns of one table; all of them share one decimal and one thousands separator."""
 
-    def __init__(self, table, decimal: str | None, thousands: str | None) -> None:
+    def __init__(self, table: Table, decimal: str | None, thousands: str | None) -> None:
         if decimal not in (None, ".", ","):
             raise PriceError(f"decimal={decimal!r}: accepted are '.' and ','")
         if thousands not in (None, ".", ",", " ", "'"):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from rlbench.price_errors import PriceError
+from rlbench.price_text import Table
 
 _YEAR_FIRST = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%Y年%m月%d日")
 _NAMED = (
@@ -25,7 +26,7 @@ _NUMBERS = r"^(\d{1,2})([./-])(\d{1,2})[./-](\d{4}|\d{2})(?!\d)"
 class Times:
     """Reads the time column of a table. After `parse`: `naive_clock` says that the source named no time zone."""
 
-    def __init__(self, table, dayfirst: bool | None, timezone: str | None) -> None:
+    def __init__(self, table: Table, dayfirst: bool | None, timezone: str | None) -> None:
         self.table, self.dayfirst, self.timezone = table, dayfirst, timezone
         if timezone is not None:
             try:

@@ -17,6 +17,8 @@ from rlbench.price_numbers import Numbers
 from rlbench.price_text import Table, read_text
 from rlbench.price_times import Times
 
+LARGE = 30_000_000  # bytes; a file above takes seconds, so reading it is announced
+
 
 def load_prices(
     source: str | PathLike | pd.DataFrame,
@@ -89,6 +91,9 @@ def _read(
     path = Path(source).expanduser()
     if not path.is_file():
         raise PriceError(f"no file {path}: check the path, relative to {Path.cwd()}")
+    size = path.stat().st_size
+    if size > LARGE:
+        tell(path.name, [f"reading {size / 1e6:.0f} MB"])
     with path.open("rb") as file:
         parquet = file.read(4) == b"PAR1"
     if parquet:

@@ -1,5 +1,7 @@
 """Market: real data, splits in time, scalers fitted on train only, walk-forward folds, bars a year."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -70,6 +72,12 @@ def test_slices_are_views():
     part = market.slice(10, 20)
     assert np.shares_memory(part.features, market.features) and len(part) == 10
     assert part.close.tolist() == market.close[10:20].tolist()
+
+
+def test_a_market_travels_to_another_process():
+    market = from_prices(walk(20), name="w", features=lambda p: p["close"].rename("x"))
+    again = pickle.loads(pickle.dumps(market))
+    assert again.features.tobytes() == market.features.tobytes() and again.time.equals(market.time)
 
 
 def test_walk_forward_folds_follow_one_another():

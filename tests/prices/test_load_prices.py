@@ -85,3 +85,9 @@ def test_future_rows_in_a_file_leave_earlier_observations_bit_identical(load):
     changed.iloc[30:, :4] *= 1.1
     again = load(changed.to_csv(), scaler=market.scaler)
     assert again.features[:30].tobytes() == market.features[:30].tobytes()
+
+
+def test_reading_a_large_file_is_announced(load, monkeypatch, capsys):
+    monkeypatch.setattr("rlbench.prices.LARGE", 10)
+    load(fifty().to_csv(), "large.csv")
+    assert "large.csv: reading" in capsys.readouterr().err
