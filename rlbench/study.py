@@ -2,6 +2,12 @@
 
 Seeds are the outer loop. Within a seed every variant trains once, and the baseline twice (the A/A control), in a random
 order, so that a drift of the machine falls on all alike and differences can be taken within a seed.
+
+A row is a training. It has `study` (which one it belongs to), `mode, label, baseline`, `role` ("baseline", "again" or
+"variant"), `rung` (its place in the plan), `changed, statistical, env, seed`, `position` (in the order of its seed),
+`config, choices, env_steps, updates, sps, train_s, total_s, compile_s, mean_return, eval_episodes`, `evaluations` (env
+step, seconds, mean return), `random_return, weights_sha256, quick, not_measured`, and what `results.new_row` adds. A
+variant that cannot be used here gives one row that says why.
 """
 
 from __future__ import annotations
@@ -15,18 +21,15 @@ import numpy as np
 
 from rlbench.config import ConfigError
 from rlbench.envs.make import factory_of
-from rlbench.envs.spaces import describe_spaces
 from rlbench.machine import Machine, StealMeter, describe
 from rlbench.progress import Progress
-from rlbench.random import Purpose, Stream, to_below
+from rlbench.random_play import random_return
 from rlbench.results import Row, new_row
 from rlbench.speedups import SPEEDUPS
 from rlbench.stats import CITABLE_SEEDS
 from rlbench.study_plans import MODES, Plan, Variant, changed, plan
 from rlbench.study_summary import summarise
 from rlbench.trainers.dqn import DQN
-from rlbench.trainers.evaluate import evaluate
-from rlbench.trainers.explore import random_legal
 from rlbench.trainers.history import History
 
 __all__ = ["MODES", "Plan", "Variant", "plan", "random_return", "study", "summarise"]
@@ -48,25 +51,16 @@ def study(
     on_row: Callable[[Row], None] | None = None,
     order_seed: int = 0,
 ) -> list[Row]:
-    """Train every variant of `plan` with every seed. Returns a row a training.
-
-    A row has `study` (which one it belongs to), `mode, label, baseline`, `role` ("baseline", "again" or "variant"), `rung`
-    (its place in the plan), `changed, statistical, env, seed`, `position` (in the order of its seed), `config, choices,
-    env_steps, updates, sps, train_s, total_s, compile_s, mean_return, eval_episodes`, `evaluations` (env step, seconds,
-    mean return), `random_return, weights_sha256, quick, not_measured`, and what `results.new_row` adds. A variant that
-    cannot be used here gives one row that says why.
+    """Train every variant of `plan` with every seed. Returns a row a training, as above.
 
     Args:
         env, eval_env: as for `DQN`; every training makes its own.
         env_name: what rows call it; the env's own name where left out.
         seeds: at least ten of them to cite; fewer are stamped `quick`.
-        progress: False hides it.
         should_stop: asked at every log point; the training under way is then given up, complete ones are kept.
         on_row: gets each row as soon as it is known.
-        order_seed: of the random order.
 
-    Raises:
-        ConfigError: no seeds, or one of them twice.
+    Raises ConfigError for no seeds, or one of them twice. `order_seed` is that of the random order.
     """
     seeds = [int(seed) for seed in seeds]
     if not seeds or len(set(seeds)) != len(seeds):
@@ -74,35 +68,17 @@ def study(
     make_env = factory_of(env)
     make_eval = make_env if eval_env is None else factory_of(eval_env)
     episodes = plan.baseline.config.eval_episodes
-    floor = random_return(make_eval, episodes, seeds[0]) if episodes else None
     run = _Study(
         plan=plan,
         make_env=make_env,
         make_eval=make_eval,
         env_name=env_name or (env if isinstance(env, str) else None),
         seeds=seeds,
-        random_return=floor,
+        random_return=random_return(make_eval, episodes, seeds[0]) if episodes else None,
         should_stop=should_stop or (lambda: False),
         on_row=on_row or (lambda row: None),
     )
     return run.rows(progress, order_seed)
-
-
-def random_return(make_env: Callable[[], Any], episodes: int, seed: int) -> float:
-    """Mean return of the policy that draws each legal action with the same chance: the zero of the return's scale."""
-    env = make_env()
-    actions = describe_spaces(env.observation_space, env.action_space, "the evaluation env").num_actions
-    env.close()
-    streams: dict[int, Stream] = {}
-    calls = iter(range(2**62))
-
-    def policy(obs: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-        stream = streams.setdefault(len(obs), Stream(seed, Purpose.ACTION, len(obs)))
-        bits = stream.bits(next(calls))
-        return to_below(bits, actions) if mask is None else random_legal(bits, mask)
-
-    returns = evaluate(policy, make_env, episodes, seed)
-    return sum(returns) / len(returns)
 
 
 @dataclasses.dataclass
@@ -190,12 +166,6 @@ class _Study:
         meter: StealMeter,
     ) -> Row:
         base = self.plan.baseline
-        numbers: Row = {**EMPTY, "eval_episodes": 0, "evaluations": []}
-        if history is not None:
-            numbers = {name: history.summary()[name] for name in (*EMPTY, "eval_episodes")}
-            rows = history.evaluations[["env_step", "seconds", "mean_return"]]
-            numbers["evaluations"] = rows.to_numpy(float).tolist()
-        slots = variant.choices.to_dict()
         return new_row(
             "training",
             device=self.plan.device,
@@ -208,17 +178,30 @@ class _Study:
             baseline=base.label,
             role=role,
             changed=changed(variant, base),
-            statistical=[
-                s for s, v in slots.items() if SPEEDUPS[s].sameness == "statistical" and v != base.choices.to_dict()[s]
-            ],
+            statistical=_statistical(variant),
             rung=self.plan.variants.index(variant),
             env=self.env_name or (history.env if history is not None else None),
             seed=seed,
             position=position,
             config=dataclasses.asdict(variant.config if seed is None else variant.config.replace(seed=seed)),
             choices=variant.choices.in_use(variant.config, self.plan.device),
-            **numbers,
+            **_numbers(history),
             random_return=self.random_return,
             quick=len(self.seeds) < CITABLE_SEEDS,
             not_measured=variant.barred,
         )
+
+
+def _numbers(history: History | None) -> Row:
+    """What a training reached, and how fast; empty without one."""
+    if history is None:
+        return {**EMPTY, "eval_episodes": 0, "evaluations": []}
+    summary = history.summary()
+    evaluations = history.evaluations[["env_step", "seconds", "mean_return"]].to_numpy(float).tolist()
+    return {**{name: summary[name] for name in (*EMPTY, "eval_episodes")}, "evaluations": evaluations}
+
+
+def _statistical(variant: Variant) -> list[str]:
+    """The slots filled with a variant whose outcome is the same in distribution only (the plainest one is exact)."""
+    filled = variant.choices.to_dict().items()
+    return [s for s, v in filled if SPEEDUPS[s].sameness == "statistical" and v != SPEEDUPS[s].plainest]

@@ -6,7 +6,7 @@ import pytest
 
 from rlbench import ChoiceError, Choices, ConfigError, DQNConfig
 from rlbench.results import append, load
-from rlbench.study import plan, random_return, study
+from rlbench.study import plan, study
 
 TINY = DQNConfig(
     total_timesteps=120,
@@ -179,25 +179,6 @@ def test_stopping_keeps_complete_trainings_only():
 def test_seeds_must_differ(seeds):
     with pytest.raises(ConfigError, match="different"):
         study(plan("choices", TINY), Corridor, seeds=seeds, progress=False)
-
-
-def test_random_return_is_that_of_fair_coins():
-    value = random_return(Corridor, 400, seed=5)
-    assert abs(value - 2.0) < 4 * 1.0 / np.sqrt(400)  # four fair coins have a standard deviation of 1
-    assert value == random_return(Corridor, 400, seed=5)
-
-
-def test_random_return_keeps_to_legal_actions():
-    class OnlyOne(Corridor):
-        def reset(self, **kwargs):
-            obs, _ = super().reset(**kwargs)
-            return obs, {"action_mask": np.array([0, 1])}
-
-        def step(self, action):
-            *rest, _ = super().step(action)
-            return *rest, {"action_mask": np.array([0, 1])}
-
-    assert random_return(OnlyOne, 3, seed=1) == 4.0
 
 
 def test_without_evaluation_there_is_no_word_on_learning():

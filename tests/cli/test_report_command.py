@@ -30,7 +30,15 @@ def test_numbers_parameters_and_folder(cli, calls):
     assert calls == [((["01", "03"], parameters, Path("here")), {"quick": False, "progress": False})]
 
 
-@pytest.mark.parametrize("words", [["-p", "only_a_name"], ["-p", "a", "1", "-p", "a", "2"], ["--fully"]])
+def test_parameters_from_a_file(cli, calls):
+    cli("report", "--parameters", "mine.yaml")
+    assert calls[0][0][1] == "mine.yaml"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--parameters", "f.yaml", "-p", "a", "1"], ["-p", "only_a_name"], ["-p", "a", "1", "-p", "a", "2"], ["--fully"]],
+)
 def test_refusals(cli, calls, words):
     ran = cli("report", *words)
     assert ran.code == 2 and len(ran.err.splitlines()) == 1 and calls == []
