@@ -42,6 +42,8 @@ def meaning(name: str) -> tuple[str, int] | None:
     squashed = _squash(name)
     if squashed in _FIELD:
         return _FIELD[squashed]
+    if squashed.startswith("adj"):  # adjusted open, high, low, volume: follow from the adjusted close
+        return None
     last = _squash(re.split(r"[.\s]", name.strip())[-1])
     if "." in name and last in _FIELD and last not in ("t", "o", "h", "l", "c", "v"):
         return _FIELD[last]

@@ -175,8 +175,9 @@ def _find_header(top: list[list[str]], source: str, columns: list[str] | None) -
 
 
 def _is_data(row: list[str]) -> bool:
-    """Whether a row under the header holds values: some cell other than the first is a number."""
-    return any(re.search(r"\d", cell) and not re.search(r"[A-Za-z]{2}", cell) for cell in row[1:])
+    """Whether a row under the header holds values: its first cell begins with a digit, or another one is a number."""
+    starts = bool(row) and re.match(r"\s*\d", row[0]) is not None
+    return starts or any(re.search(r"\d", cell) and not re.search(r"[A-Za-z]{2}", cell) for cell in row[1:])
 
 
 def _read_cells(text: str, separator: str, skip: int, source: str, width: int, numeric: list[int]) -> pd.DataFrame:

@@ -101,3 +101,8 @@ def test_lunch_breaks_and_nights_are_no_holes(told):
     times = pd.DatetimeIndex([d + c for d in pd.bdate_range("2021-03-01 01:30", periods=15) for c in clock])
     assert not any("hole" in n for n in load_prices(pd.DataFrame({"Time": times, "Close": 5.0})).notices)
     told(load_prices(pd.DataFrame({"Time": times.delete(range(1000, 1010)), "Close": 5.0})), "1 hole(s)")
+
+
+def test_a_first_row_without_prices_is_no_header(load, told):
+    market = load("Date,Open,Close\n2020-01-02,,\n2020-01-03,1,1\n2020-01-06,1,1.1\n")
+    assert len(told(market, "dropped 1 row(s) without prices, first line 2 (2020-01-02)")) == 2

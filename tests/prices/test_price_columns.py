@@ -121,3 +121,12 @@ def test_binance_klines_in_ms_µs_and_both(load, check):
     check(load(f"{KLINE}\n{micro}\n"), [7177.02, 7216.27], hours)  # files of 2024 and 2025 joined
     named = "open_time,open,high,low,close,volume,close_time,quote_volume,count,taker_buy_volume,taker_buy_quote_volume,ignore"
     check(load(f"{named}\n{KLINE}\n{NEXT}\n"), [7177.02, 7216.27], hours)
+
+
+def test_adjusted_columns_beside_raw_ones(load, check):
+    text = (
+        "Date,Open,High,Low,Close,Volume,Split Ratio,Adj. Open,Adj. High,Adj. Low,Adj. Close,Adj. Volume\n"
+        "2020-01-02,2,4,1,3,10,1,1,2,.5,1.5,20\n2020-01-03,1,2,.5,1.2,20,1,1,2,.5,1.2,20\n"
+    )
+    market = check(load(text), [1.5, 1.2], DAYS)
+    assert market.prices.iloc[0].tolist() == [1, 2, 0.5, 1.5, 20]
