@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ UNDECIDED, BAND, INK, FAINT = "#8C8C8C", "#E6E6E6", "#222222", "#6E6E6E"
 WIDTH_IN, ROW_IN, LINE_IN, HEAD_IN, FOOT_IN = 9.6, 0.5, 0.27, 0.36, 0.8
 LEFT, BARS = 0.2, 0.42  # where a ladder's bars begin and how wide they may be, as shares of the width
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100)
-LONGEST_LABEL = 24
+LONGEST_LABEL, REMARK_WIDTH = 24, 95
 
 
 def draw_ladder(rows: Sequence[Mapping[str, Any]]) -> Figure:
@@ -144,6 +145,7 @@ def _state_on(axes: Axes, title: str, slots: Sequence[tuple[str, str, bool, str]
         axes.text(0, y, slot, va="center", fontsize=10, color=FAINT)
         weight, colour = ("bold", COLOURS["faster"]) if changed else ("normal", INK)
         axes.text(0.14, y, variant, va="center", fontsize=10, color=colour, fontweight=weight)
+        remark = textwrap.fill(remark, REMARK_WIDTH)
         axes.text(0.31, y, remark, va="center", fontsize=8.5, color=FAINT)
     axes.text(0, len(slots), note, va="center", fontsize=9, color=INK)
 

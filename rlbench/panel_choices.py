@@ -28,10 +28,11 @@ class Slot:
     def remark(self) -> tuple[str, str]:
         """(what to show beside the dropdown, the same at length)."""
         if self.unused:
-            return f"not used: {self.unused}", self.unused
+            return f"not used: {_first_clause(self.unused)}", self.unused
         if self.left_out:
             reason = next(iter(self.left_out.values()))
-            return f"without {', '.join(self.left_out)}: {reason}", "\n".join(self.left_out.values())
+            names = ", ".join(self.left_out)
+            return f"without {names}: {_first_clause(reason)}", "\n".join(self.left_out.values())
         return self.question, self.question
 
 
@@ -129,6 +130,11 @@ class Selection:
             shown = "not used" if slot.unused else slot.selected
             rows.append((slot.name, shown, slot.name in changes, remark.removeprefix("not used: ")))
         return rows
+
+
+def _first_clause(reason: str) -> str:
+    """Reasons say why, then what to do instead; the latter is there to be seen in the dropdown."""
+    return reason.split(";", 1)[0]
 
 
 def choices_of(choices: Choices | Mapping[str, str] | str | None, device: torch.device) -> Choices:

@@ -9,10 +9,12 @@ import html
 import os
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ipywidgets as w
 
+from rlbench.config import DQNConfig
 from rlbench.panel import Bench
 from rlbench.panel_choices import NAMED
 from rlbench.panel_show import Results, still
@@ -42,13 +44,25 @@ def has_front_end() -> bool:
 class Panel:
     """Dropdowns for the slots, named Choices, Run, Compare, Stop and Copy.
 
-    Takes the arguments of `Bench`, and `interactive`: None asks `has_front_end`; False shows a still picture and a table
-    and never waits. `choices` are the Choices selected now; `bench` holds all else.
+    The arguments are those of `Bench`; `interactive` None asks `has_front_end`, and False shows a still picture and a
+    table and never waits. `choices` are the Choices selected now; `bench` holds all else.
     """
 
-    def __init__(self, workload: str = "dqn", env: Any = "CartPole-v1", *args: Any, **options: Any) -> None:
-        interactive = options.pop("interactive", None)
-        self.bench = Bench(workload, env, *args, **options)
+    def __init__(
+        self,
+        workload: str = "dqn",
+        env: Any = "CartPole-v1",
+        choices: Choices | Mapping[str, str] | str | None = None,
+        slots: Sequence[str] | None = None,
+        config: DQNConfig | Mapping[str, Any] | None = None,
+        steps: int = 5_000,
+        *,
+        device: str = "cpu",
+        rounds: int = 20,
+        notebook: str = "03_replay_buffer",
+        interactive: bool | None = None,
+    ) -> None:
+        self.bench = Bench(workload, env, choices, slots, config, steps, device, rounds, notebook)
         self.interactive = has_front_end() if interactive is None else interactive
         self.results = Results(self.bench)
         self.changing = threading.RLock()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlbench.panel import Bench
+from rlbench.panel import RUN_COLUMNS, Bench
 from rlbench.panel_compare import Comparison
 from rlbench.panel_show import Results, comparison_table, run_table, still
 
@@ -11,17 +11,8 @@ from rlbench.panel_show import Results, comparison_table, run_table, still
 def bench():
     bench = Bench(choices="fast")
     bench.comparisons.append(Comparison("fast", {}, 100, [(2.0, 1.0, 2.0)] * 5, [(3.0, 4.0, 3.0)] * 5))
-    bench.runs.append(
-        {
-            "choices": "<b>",
-            "steps": 1500,
-            "sps": 2345.6,
-            "train_s": 0.5,
-            "mean_return": float("nan"),
-            "episodes": 0,
-            "note": "stopped",
-        }
-    )
+    values = ("<b>", 1500, 2345.6, 0.5, float("nan"), 0, "stopped")
+    bench.runs.append(dict(zip(RUN_COLUMNS, values, strict=True)))
     return bench
 
 
