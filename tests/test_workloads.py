@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from rlbench.envs.spaces import EnvError
-from rlbench.price_errors import PriceError
+from rlbench.prices.errors import PriceError
 from rlbench.workloads import workload
 
 MODULE = """

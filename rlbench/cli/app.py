@@ -75,7 +75,7 @@ def _refusals() -> tuple[type, ...]:
     """The errors that say what is wrong with the input. Imported only once there is one."""
     from rlbench.config import ConfigError
     from rlbench.envs.spaces import EnvError
-    from rlbench.price_errors import PriceError
+    from rlbench.prices.errors import PriceError
     from rlbench.speedups import ChoiceError
 
     return ConfigError, ChoiceError, EnvError, PriceError
