@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from rlbench.price_errors import PriceError
+from rlbench.prices.errors import PriceError
 
 FeatureFunction = Callable[[pd.DataFrame], "pd.DataFrame | pd.Series | np.ndarray"]
 

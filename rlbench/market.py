@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from rlbench.bars_per_year import bars_per_year as count_bars_per_year
 from rlbench.features import FeatureFunction, combine
-from rlbench.price_errors import PriceError
+from rlbench.prices.bars_per_year import bars_per_year as count_bars_per_year
+from rlbench.prices.errors import PriceError
 
 COLUMNS = ("open", "high", "low", "close", "volume")
 FEATURE_LIMIT = 10.0  # scaled features are clipped to +-10 train standard deviations, so observations are bounded

@@ -11,7 +11,7 @@ import pandas as pd
 
 from rlbench.features import FeatureFunction
 from rlbench.market import Market, from_prices, real
-from rlbench.price_errors import PriceError
+from rlbench.prices.errors import PriceError
 
 MINUTES = 390  # of a New York session, 09:30 to 16:00
 STEPS = 4  # points simulated in a minute, from which its high and low come

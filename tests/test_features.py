@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlbench.features import apply_function, check_causal, combine, compute
-from rlbench.price_errors import PriceError
+from rlbench.prices.errors import PriceError
 
 
 def bars(close, volume=None, spread=0.0):

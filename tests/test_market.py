@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from rlbench import market as market_module
-from rlbench.bars_per_year import bars_per_year
 from rlbench.market import FEATURE_LIMIT, Scaler, from_prices, real
-from rlbench.price_errors import PriceError
+from rlbench.prices.bars_per_year import bars_per_year
+from rlbench.prices.errors import PriceError
 
 
 def prices_of(close, start="2020-01-01", freq="D"):

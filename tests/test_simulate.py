@@ -8,7 +8,7 @@ import pytest
 
 from rlbench import simulate
 from rlbench.market import real
-from rlbench.price_errors import PriceError
+from rlbench.prices.errors import PriceError
 
 
 @pytest.fixture(scope="module")

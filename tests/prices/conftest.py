@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rlbench.price_errors import PriceError
 from rlbench.prices import load_prices
+from rlbench.prices.errors import PriceError
 
 
 @pytest.fixture

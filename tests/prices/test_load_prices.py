@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rlbench.price_errors import PriceError
 from rlbench.prices import load_prices
+from rlbench.prices.errors import PriceError
 
 
 def fifty(**changes):
@@ -88,6 +88,6 @@ def test_future_rows_in_a_file_leave_earlier_observations_bit_identical(load):
 
 
 def test_reading_a_large_file_is_announced(load, monkeypatch, capsys):
-    monkeypatch.setattr("rlbench.prices.LARGE", 10)
+    monkeypatch.setattr("rlbench.prices.load.LARGE", 10)
     load(fifty().to_csv(), "large.csv")
     assert "large.csv: reading" in capsys.readouterr().err

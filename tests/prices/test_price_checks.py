@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from rlbench.market import DATA, real
-from rlbench.price_errors import PriceError
 from rlbench.prices import load_prices
+from rlbench.prices.errors import PriceError
 
 
 def fifty(**changes):

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rlbench.price_errors import PriceError
 from rlbench.prices import load_prices
+from rlbench.prices.errors import PriceError
 
 DAYS = ["2020-01-02", "2020-01-03"]
 PLAIN = "Date,Open,High,Low,Close,Volume\n2020-01-02,1,2,0.5,1.5,10\n2020-01-03,1.5,2,1,1.2,0\n"

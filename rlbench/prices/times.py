@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from rlbench.price_errors import PriceError
-from rlbench.price_text import Table
+from rlbench.prices.errors import PriceError
+from rlbench.prices.text import Table
 
 _YEAR_FIRST = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%Y年%m月%d日", "%Y-%m")
 _NAMED = (

@@ -9,13 +9,13 @@ import pandas as pd
 
 from rlbench.features import FeatureFunction
 from rlbench.market import COLUMNS, Market, Scaler, adjust, from_prices
-from rlbench.price_checks import check_factor, check_values, drop_missing, find_holes, find_splits, put_in_order
-from rlbench.price_columns import PRICES, TIMES
-from rlbench.price_errors import PriceError, tell
-from rlbench.price_frames import read_frame, read_parquet
-from rlbench.price_numbers import Numbers
-from rlbench.price_text import Table, read_text
-from rlbench.price_times import Times
+from rlbench.prices.checks import check_factor, check_values, drop_missing, find_holes, find_splits, put_in_order
+from rlbench.prices.columns import PRICES, TIMES
+from rlbench.prices.errors import PriceError, tell
+from rlbench.prices.frames import read_frame, read_parquet
+from rlbench.prices.numbers import Numbers
+from rlbench.prices.text import Table, read_text
+from rlbench.prices.times import Times
 
 LARGE = 30_000_000  # bytes; a file above takes seconds, so reading it is announced
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rlbench.price_columns import TIMES, meaning, name_columns
-from rlbench.price_errors import PriceError
-from rlbench.price_text import Table
+from rlbench.prices.columns import TIMES, meaning, name_columns
+from rlbench.prices.errors import PriceError
+from rlbench.prices.text import Table
 
 
 def read_parquet(path: Path) -> Table:

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rlbench.price_columns import PRICES, count_known, headerless, name_columns
-from rlbench.price_errors import PriceError
+from rlbench.prices.columns import PRICES, count_known, headerless, name_columns
+from rlbench.prices.errors import PriceError
 
 LOOK = 30  # lines looked at to find the separator and the header
 

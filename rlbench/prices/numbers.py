@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pandas as pd
 
-from rlbench.price_errors import PriceError
-from rlbench.price_text import Table
+from rlbench.prices.errors import PriceError
+from rlbench.prices.text import Table
 
 _MISSING = {"", "nan", "null", "none", "n/a", "na", "#n/a", "-", "--", "nat", "<na>"}
 _SUFFIX = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12, "万": 1e4, "亿": 1e8}

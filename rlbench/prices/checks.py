@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from rlbench.price_errors import PriceError
-from rlbench.price_text import Table
+from rlbench.prices.errors import PriceError
+from rlbench.prices.text import Table
 
 OHLC = ["open", "high", "low", "close"]
 ROUNDING = 0.01  # an open or close this share outside low..high is a rounding, more is an error
