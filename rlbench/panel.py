@@ -98,7 +98,7 @@ class Bench(Selection):
         problem = self.problem()
         if problem:
             raise ChoiceError(problem)
-        if self.working:
+        if self.work is not None and self.working:
             raise RuntimeError(f"the panel is at work ({self.work.job}): stop it first.")
         _end_others(self)
         self.work = Work(job, self.train_env, str(self.device), total, run).start()

@@ -30,8 +30,8 @@ class Comparison:
     label: str
     variants: Mapping[str, str]  # the slots in use, with the variants selected
     steps: int
-    seconds: list[tuple[float, float, float]] = field(default_factory=list)  # (rounds, sides), sides as in SIDES
-    returns: list[tuple[float, float, float]] = field(default_factory=list)  # (rounds, sides)
+    seconds: list[tuple[float, ...]] = field(default_factory=list)  # (rounds, sides), sides as in SIDES
+    returns: list[tuple[float, ...]] = field(default_factory=list)  # (rounds, sides)
 
     @property
     def rounds(self) -> int:

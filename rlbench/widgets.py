@@ -142,7 +142,7 @@ class Panel:
 
     # Reacting
 
-    def _picked(self, slot: str, variant: str | None) -> None:
+    def _picked(self, slot: str, variant: str) -> None:
         if self.writer != threading.get_ident() and variant != self.choices.to_dict()[slot]:
             self._choose(lambda: self.bench.select(slot, variant))
 
