@@ -11,44 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from rlbench.plot_style import COLOURS, DARK, GREY, MARKERS, TONES, new_figure, plain_log
 from rlbench.stats import interquartile_mean, stratified_bootstrap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
-GREY, DARK = "#9A9A9A", "#333333"
-TONES = {"faster": "#009E73", "slower": "#D55E00"}
-MARKERS = "osD^vP*X"
-
-
-def _figure(width: float = 7.5, height: float = 4.0, rows: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure that belongs to no pyplot state, so that a notebook shows it once."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    ratios = [2, 1] if rows == 2 else None
-    axes = figure.subplots(rows, 1, sharex=rows > 1, squeeze=False, height_ratios=ratios)[:, 0]
-    for each in axes:
-        each.spines[["top", "right"]].set_visible(False)
-        each.grid(True, color="#E5E5E5", linewidth=0.7)
-        each.set_axisbelow(True)
-    return figure, list(axes)
-
-
-def _plain_log(axis: Axes, which: str, low: float, high: float) -> None:
-    """A log axis from low to high with plain numbers at 1, 2, 5 and their tenfolds, or finer where it is short."""
-    steps = (1, 2, 5) if high / low > 4 else (1, 1.2, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
-    if high / low < 1.6:
-        ticks = [round(x, 2) for x in np.arange(0.5, 2.01, 0.05 if high / low < 1.3 else 0.1)]
-    else:
-        ticks = [s * 10.0**k for k in range(-6, 9) for s in steps]
-    ticks = [t for t in ticks if low <= t <= high]
-    getattr(axis, f"set_{which}scale")("log")
-    getattr(axis, f"set_{which}lim")(low, high)
-    getattr(axis, f"set_{which}ticks")(ticks, [f"{t:g}" for t in ticks])
-    getattr(axis, f"set_{which}ticks")([], minor=True)
 
 
 def ladder(rows: pd.DataFrame, title: str = "") -> Figure:
@@ -57,7 +25,7 @@ def ladder(rows: pd.DataFrame, title: str = "") -> Figure:
     `rows`: label, ratio, ratio_low, ratio_high, aa_low, aa_high, verdict. Rows without a ratio are named as not measured.
     """
     count = len(rows)
-    figure, (axis,) = _figure(height=1.5 + 0.36 * count)
+    figure, (axis,) = new_figure(height=1.5 + 0.36 * count)
     for y, row in zip(range(count)[::-1], rows.itertuples(), strict=True):
         if pd.isna(row.ratio):
             axis.annotate("not measured on this machine", (1, y), xytext=(4, 0), textcoords="offset points", va="center",
@@ -67,18 +35,20 @@ def ladder(rows: pd.DataFrame, title: str = "") -> Figure:
         axis.barh(y, row.aa_high - row.aa_low, left=row.aa_low, height=0.75, color="#DDDDDD")
         axis.plot([row.ratio_low, row.ratio_high], [y, y], color=colour, linewidth=2.5, solid_capstyle="butt")
         axis.plot(row.ratio, y, MARKERS[0], color=colour, markersize=7)
-        axis.annotate(f"{row.ratio:.2f}× {row.verdict}", (row.ratio_high, y), xytext=(6, 0), textcoords="offset points",
+        end = max(row.ratio, row.ratio_high, row.aa_high)
+        axis.annotate(f"{row.ratio:.2f}× {row.verdict}", (end, y), xytext=(6, 0), textcoords="offset points",
                       va="center", fontsize=8, color=DARK)  # fmt: skip
     axis.axvline(1, color="black", linewidth=1)
     known = rows.dropna(subset=["ratio"])
     low = min([0.8, *known["ratio_low"], *known["aa_low"]]) / 1.08
     high = max([1.25, *known["ratio_high"], *known["aa_high"]])
-    _plain_log(axis, "x", low, high * (high / low) ** 0.4)  # room for the words on the right
+    plain_log(axis, "x", low, high * (high / low) ** 0.4)  # room for the words on the right
     axis.set_yticks(range(count)[::-1], list(rows["label"]))
     axis.set_ylim(-0.6, count - 0.4)
     axis.grid(False, axis="y")
     axis.set_xlabel(
-        "how many times as fast as the baseline (right of 1 is faster); grey: A/A band, the same code twice"
+        "times as fast as the baseline (right of 1 is faster), 95 % interval\n"
+        "grey: A/A band, what the same code timed twice shows"
     )
     axis.set_title(title, loc="left", fontsize=11)
     return figure
@@ -89,7 +59,7 @@ def sweep(rows: pd.DataFrame, xlabel: str, title: str = "") -> Figure:
 
     `rows`: variant, size, ratio, ratio_low, ratio_high, aa_low, aa_high.
     """
-    figure, (axis,) = _figure()
+    figure, (axis,) = new_figure()
     rows = rows.dropna(subset=["ratio"]).sort_values("size")
     band = rows.groupby("size")[["aa_low", "aa_high"]].agg({"aa_low": "min", "aa_high": "max"})
     axis.fill_between(
@@ -97,16 +67,16 @@ def sweep(rows: pd.DataFrame, xlabel: str, title: str = "") -> Figure:
     )
     for i, (variant, part) in enumerate(rows.groupby("variant", sort=False)):
         error = [part["ratio"] - part["ratio_low"], part["ratio_high"] - part["ratio"]]
-        axis.errorbar(part["size"], part["ratio"], yerror=error, color=COLOURS[i], marker=MARKERS[i], capsize=3,
+        axis.errorbar(part["size"], part["ratio"], yerr=error, color=COLOURS[i], marker=MARKERS[i], capsize=3,
                       label=variant)  # fmt: skip
     axis.axhline(1, color="black", linewidth=1)
     axis.set_xscale("log", base=2)
     axis.set_xticks(list(band.index), [str(size) for size in band.index])
-    _plain_log(axis, "y", min([0.8, *rows["ratio_low"]]) / 1.1, max([1.25, *rows["ratio_high"]]) * 1.1)
+    plain_log(axis, "y", min([0.8, *rows["ratio_low"]]) / 1.1, max([1.25, *rows["ratio_high"]]) * 1.1)
     axis.set_xlabel(xlabel)
     axis.set_ylabel("times as fast as the baseline")
     axis.set_title(title, loc="left", fontsize=11)
-    axis.legend(frameon=False, fontsize=9)
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     return figure
 
 
@@ -119,7 +89,7 @@ def crossover(rows: pd.DataFrame, title: str = "", mark: tuple[int, int] | None 
     measured = rows["gpu_ratio"].notna().any()
     value = rows.pivot(index="hidden", columns="batch_size", values="gpu_ratio" if measured else "cpu_us")
     verdict = rows.pivot(index="hidden", columns="batch_size", values="gpu_verdict")
-    figure, (axis,) = _figure(height=1.6 + 0.55 * len(value))
+    figure, (axis,) = new_figure(height=1.6 + 0.55 * len(value))
     logs = np.log10(value.to_numpy(dtype=float))
     span = float(np.nanmax(np.abs(logs))) or 1.0
     limits = {"vmin": -span, "vmax": span, "cmap": "PuOr_r"} if measured else {"cmap": "Blues"}
@@ -166,7 +136,7 @@ def phase_shares(rows: pd.DataFrame, title: str = "") -> Figure:
     """
     table = rows.pivot(index="name", columns="phase", values="seconds").fillna(0.0)
     table = table.loc[list(dict.fromkeys(rows["name"])), list(dict.fromkeys(rows["phase"]))]
-    figure, (axis,) = _figure(height=1.9 + 0.55 * len(table))
+    figure, (axis,) = new_figure(height=1.9 + 0.55 * len(table))
     left = np.zeros(len(table))
     longest = table.sum(axis=1).max()
     hatches = ["", "", "", "", "", "", "///", "...", "xxx", "\\\\\\"]
@@ -194,7 +164,7 @@ def learning_curves(rows: pd.DataFrame, ylabel: str, title: str = "", levels: di
 
     `rows`: name, seed, env_step, value. `levels`: horizontal lines by name.
     """
-    figure, (axis,) = _figure()
+    figure, (axis,) = new_figure()
     for i, (name, part) in enumerate(rows.groupby("name", sort=False)):
         table = part.pivot(index="env_step", columns="seed", values="value").dropna()  # (points, seeds)
         axis.plot(table.index, table.to_numpy(), color=COLOURS[i], linewidth=0.6, alpha=0.5)
@@ -224,7 +194,9 @@ def equity(rows: pd.DataFrame, title: str = "", highlight: Sequence[str] = ()) -
 
     `rows`: name, time, equity (1 at the start).
     """
-    figure, (top, below) = _figure(height=5.2, rows=2)
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    figure, (top, below) = new_figure(height=5.2, rows=2)
     for i, (name, part) in enumerate(rows.groupby("name", sort=False)):
         strong = name in highlight
         style = {"color": COLOURS[i % len(COLOURS)], "linewidth": 2.0 if strong else 1.1}
@@ -235,11 +207,14 @@ def equity(rows: pd.DataFrame, title: str = "", highlight: Sequence[str] = ()) -
             below.fill_between(part["time"], fall, 0, color=style["color"], alpha=0.35, linewidth=0)
     values = rows["equity"]
     top.axhline(1, color="black", linewidth=0.8)
-    _plain_log(top, "y", values.min() / 1.05, values.max() * 1.05)
+    plain_log(top, "y", values.min() / 1.05, values.max() * 1.05)
     top.set_ylabel("equity, start = 1")
     top.legend(frameon=False, fontsize=9)
     below.set_ylabel("drawdown")
     below.yaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
+    dates = AutoDateLocator()
+    below.xaxis.set_major_locator(dates)
+    below.xaxis.set_major_formatter(ConciseDateFormatter(dates))
     top.set_title(title, loc="left", fontsize=11)
     return figure
 
@@ -249,7 +224,7 @@ def return_against_speed(rows: pd.DataFrame, xlabel: str, ylabel: str, title: st
 
     `rows`: name, speed, value.
     """
-    figure, (axis,) = _figure()
+    figure, (axis,) = new_figure()
     for i, (name, part) in enumerate(rows.groupby("name", sort=False)):
         axis.scatter(part["speed"], part["value"], color=COLOURS[i], marker=MARKERS[i], s=45, alpha=0.85, label=name)
     axis.set_xlabel(xlabel)

@@ -19,6 +19,7 @@ from rlbench.reporting.parameters import Parameter, of_notebook
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 TRACEBACK_LINES = 12
+PROGRESS = re.compile(r"^.*: [\d,]+ of [\d,]+ .*(left|/s).*\n?", re.MULTILINE)  # as `progress.Progress` writes them
 
 
 @dataclass
@@ -82,7 +83,18 @@ def execute(
     run.seconds = time.monotonic() - start
     run.executed = nbformat.read(path, as_version=4) if path.exists() else notebook
     run.executed.metadata.pop("papermill", None)  # times and absolute paths of this machine
+    drop_progress(run.executed)
     write_text(path, nbformat.writes(run.executed))
+
+
+def drop_progress(notebook: Any) -> None:
+    """Take the lines of progress out of standard error: they were for whoever waited."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if output.output_type == "stream" and output.name == "stderr":
+                output.text = PROGRESS.sub("", output.text)
+        if "outputs" in cell:
+            cell.outputs = [output for output in cell.outputs if output.get("text", "-")]
 
 
 def tail(traceback: str) -> str:

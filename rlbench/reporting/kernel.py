@@ -22,7 +22,7 @@ def kernel_class(rows: Path) -> type[AsyncKernelManager]:
         display_name="Python 3",
         language="python",
         metadata={"supported_encryption": ["curve"]},  # newer managers then encrypt what goes over the local socket
-        env={"PYTHONPATH": os.pathsep.join(paths), ROWS_VARIABLE: str(rows)},
+        env={"PYTHONPATH": os.pathsep.join(paths), ROWS_VARIABLE: str(rows), "RLBENCH_HEADLESS": "1"},
     )
 
     class ThisPython(AsyncKernelManager):

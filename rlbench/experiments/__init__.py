@@ -1,0 +1,1 @@
+"""Measurements that a notebook asks for and that concern whole questions rather than one slot."""

@@ -1,0 +1,164 @@
+"""What the notebooks call: the machine's card, findings, tables, figures, sources. Nothing here needs a live kernel later.
+
+Everything shown is plain HTML, text or an image, so that an executed copy makes sense without a kernel and without widgets.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import difflib
+import html
+import inspect
+import io
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from IPython.display import HTML, Code, display
+
+from rlbench import results
+from rlbench.machine import Machine, describe
+from rlbench.reporting.findings import FIGURE, QUICK, Finding
+from rlbench.reporting.kernel import ROWS_VARIABLE
+from rlbench.reporting.parameters import ParameterError, declared
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DPI = 100
+
+
+@dataclass
+class _Session:
+    """What the cells of one notebook share."""
+
+    quick: bool = True
+
+
+_session = _Session()
+
+
+def start(quick: bool) -> Machine:
+    """Show the machine's card, the parameters in effect, and the stamp of a quick run. Returns the machine."""
+    _session.quick = quick
+    machine = describe()
+    threads = os.environ.get("OMP_NUM_THREADS", "not set")
+    card = f"{machine.card()}\nOMP_NUM_THREADS  {threads}"
+    stamp = (
+        f'<p style="background:#fff3cd;color:#5c4300;padding:.2em .6em;font-weight:600">{QUICK}</p>' if quick else ""
+    )
+    display(HTML(f"{stamp}<pre>{html.escape(card)}</pre>"))
+    for text in machine.warnings():
+        _say(text, "warning")
+    shown = parameters_in_effect(_executed_cells())
+    if shown:
+        table(shown)
+    return machine
+
+
+def _executed_cells() -> Sequence[str]:
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    return [] if shell is None else [source for source in shell.user_ns.get("In", []) if source.strip()]
+
+
+def parameters_in_effect(cells: Sequence[str]) -> list[dict[str, Any]]:
+    """A row for each parameter, from the sources of the cells that were run: its value, and whether it was injected."""
+    for number, source in enumerate(cells):
+        try:
+            known = declared(source)
+        except (ParameterError, SyntaxError):
+            continue
+        if known:
+            following = cells[number + 1] if number + 1 < len(cells) else ""
+            scope: dict[str, Any] = {}
+            if following.startswith("# Parameters"):
+                exec(following, {}, scope)  # papermill's own cell of literals, which this kernel has just run
+            return [
+                {
+                    "parameter": p.name,
+                    "value": repr(scope.get(p.name, p.default)),
+                    "source": "injected" if p.name in scope else "default",
+                    "meaning": p.help,
+                }
+                for p in known.values()
+            ]
+    return []
+
+
+def finding(text: str, tone: str = "note") -> None:
+    """Show a sentence computed from data, and send it to the report's index.
+
+    `tone`: "faster", "slower", "none" (no difference seen), "not measured" or "note"; all are equally visible.
+    """
+    _say(text, "finding", tone)
+
+
+def verdict(text: str, tone: str = "note", lead: bool = False) -> None:
+    """A finding that answers the notebook's question. `lead` puts it on the first line of the report."""
+    _say(text, "verdict", tone, lead)
+
+
+def _say(text: str, kind: str, tone: str = "note", lead: bool = False) -> None:
+    display(Finding(text, kind, tone, _session.quick, lead).data(), raw=True)
+
+
+def table(rows: pd.DataFrame | Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
+    """Show rows as an HTML table: numbers to three digits, all text escaped."""
+    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
+    frame = frame if columns is None else frame[list(columns)]
+    index = not isinstance(frame.index, pd.RangeIndex)
+    body = frame.map(_cell).to_html(index=index, escape=True, border=0, justify="left")
+    display({"text/html": body, "text/plain": frame.to_string(index=index)}, raw=True)
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return "–"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def figure(drawing: Figure, caption: str, index: bool = False) -> None:
+    """Show a matplotlib figure as an image with a caption; `index` shows it on the report's first page, too."""
+    buffer = io.BytesIO()
+    drawing.savefig(buffer, format="png", dpi=DPI)
+    data = {"image/png": base64.b64encode(buffer.getvalue()).decode("ascii"), "text/plain": caption}
+    metadata = {"image/png": {"alt": caption}, **({FIGURE: caption} if index else {})}
+    display(data, raw=True, metadata=metadata)
+
+
+def source(thing: Any) -> None:
+    """Show the library's own source of a class or function."""
+    display(Code(inspect.getsource(thing), language="python"))
+
+
+def source_diff(before: Any, after: Any) -> None:
+    """Show what changes from one class or function to another, as a diff of their sources."""
+    sources = [inspect.getsource(each).splitlines() for each in (before, after)]
+    lines = difflib.unified_diff(*sources, before.__qualname__, after.__qualname__, lineterm="", n=2)
+    display(Code("\n".join(lines), language="diff"))
+
+
+def stderr_of(call: Callable[[], object]) -> str:
+    """What a call says on standard error, shown as text."""
+    caught = io.StringIO()
+    with contextlib.redirect_stderr(caught):
+        call()
+    said = caught.getvalue().strip()
+    display({"text/plain": said or "(nothing was said)"}, raw=True)
+    return said
+
+
+def keep(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """The rows as a DataFrame. In a report they are also appended to its rows.jsonl."""
+    rows = list(rows)
+    path = os.environ.get(ROWS_VARIABLE)
+    if path:
+        results.append(path, rows)
+    return pd.DataFrame(rows)

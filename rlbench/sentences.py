@@ -1,0 +1,76 @@
+"""Sentences from measured rows: ratios with intervals, slower as plainly as faster, and advice against what costs time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+TONES = {"faster": "faster", "slower": "slower", "not measured": "not measured"}
+
+
+def interval(value: float, low: float, high: float, digits: int = 2) -> str:
+    """1.23 [1.10, 1.40]."""
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def tone(row: Mapping[str, Any]) -> str:
+    """The tone of a finding about a row with a `verdict`."""
+    return TONES.get(str(row["verdict"]), "none")
+
+
+def compare(what: str, against: str, row: Mapping[str, Any]) -> str:
+    """One sentence: is `what` faster than `against`, by the row's ratio, interval, A/A band and verdict?"""
+    if row.get("not_measured"):
+        return f"{what}: {row['not_measured']}."
+    ratio = interval(row["ratio"], row["ratio_low"], row["ratio_high"])
+    if row["verdict"] in ("faster", "slower"):
+        return f"{what} is {row['verdict']} than {against}: {ratio} times as fast."
+    band = f"the same code timed twice reads {row['aa_low']:.2f} to {row['aa_high']:.2f}"
+    seen = "too few rounds to tell" if row["verdict"] == "too few rounds" else "no difference seen"
+    return f"{what} against {against}: {seen}, {ratio} times as fast ({band})."
+
+
+def advise(row: Mapping[str, Any], switch: str) -> str:
+    """What to do about a switch on this machine."""
+    if row["verdict"] == "faster":
+        return f"Turn on {switch} here."
+    if row["verdict"] == "slower":
+        return f"Do not turn on {switch} here: it costs time."
+    return f"{switch}: leave it as it is; nothing is gained here."
+
+
+def by_verdict(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """(sentence, tone) for each verdict that occurs: which variants are faster, slower, or neither, with their ratios.
+
+    `rows`: label, verdict, ratio, ratio_low, ratio_high, not_measured.
+    """
+    starts = {
+        "faster": "Faster than plain's variant here",
+        "slower": "Slower than plain's variant here, so leave these off",
+        "no difference seen": "No difference seen from plain's variant",
+        "too few rounds": "Too few rounds to tell",
+        "not measured": "Not measured on this machine",
+        "not the same": "Another answer than the plainest variant's, so not timed",
+        "failed": "Failed",
+    }
+    for verdict, start in starts.items():
+        part = rows[rows["verdict"] == verdict].sort_values("ratio", ascending=False)
+        if len(part):
+            words = [_named(row) for row in part.to_dict("records")]
+            yield f"{start}: {', '.join(words)}.", TONES.get(verdict, "none")
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    if row["ratio"] != row["ratio"]:
+        return str(row["label"])
+    return f"{row['label']} {interval(row['ratio'], row['ratio_low'], row['ratio_high'])} times as fast"
+
+
+def seconds(value: float) -> str:
+    """A duration with a fitting unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value * 1e9:.3g} ns"
