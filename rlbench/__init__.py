@@ -6,12 +6,18 @@ from typing import Any
 
 from rlbench import envs
 from rlbench.config import DQN_PRESETS, ConfigError, DQNConfig
-from rlbench.speedups import SPEEDUPS, ChoiceError, Choices
 
 __version__ = "0.1.0"
 
-# Loaded on first use, so that `import rlbench` stays light and works on a bare machine.
-_LAZY = {"DQN": "rlbench.trainers.dqn", "History": "rlbench.trainers.history", "load_prices": "rlbench.prices"}
+# Loaded on first use, so that `import rlbench` and `rlbench --help` stay light and work on a bare machine.
+_LAZY = {
+    "DQN": "rlbench.trainers.dqn",
+    "History": "rlbench.trainers.history",
+    "SPEEDUPS": "rlbench.speedups",
+    "ChoiceError": "rlbench.speedups",
+    "Choices": "rlbench.speedups",
+    "load_prices": "rlbench.prices",
+}
 
 __all__ = [
     "DQN",

@@ -114,7 +114,7 @@ class DQN:
                     self.sync_target(point)
                 self.sync_target(self.env_steps)
                 log.step()
-            return log.finish(interrupted=self.stopping)
+            return log.finish()
 
     def stop(self) -> None:
         """Ask a running `train` to finish its iteration and return; from any thread."""
@@ -205,15 +205,16 @@ class DQN:
         return int(actions[0]) if single else actions
 
     def evaluate(self, episodes: int, seed: int | None = None) -> list[float]:
-        """Returns of the greedy policy on fresh envs; the same envs' seeds at every call."""
+        """Returns of the greedy policy on fresh envs, the same envs' seeds at every call; none after `stop()`."""
         if self.make_eval_env is None:
             return []
-        return evaluate(self.greedy, self.make_eval_env, episodes, self.config.seed if seed is None else seed)
+        seed = self.config.seed if seed is None else seed
+        return evaluate(self.greedy, self.make_eval_env, episodes, seed, lambda: self.stopping)
 
     def new_history(self) -> History:
         choices = self.choices.in_use(self.config, self.device)
         config = dataclasses.asdict(self.config)
-        return History(config, choices, describe().to_dict(), self.config.seed, self.collector.name)
+        return History(config, choices, describe(steal_interval_s=0).to_dict(), self.config.seed, self.collector.name)
 
     def read_losses(self) -> tuple[float, float]:
         """Mean loss since the last call, and mean target of the last update; NaN before the first one."""

@@ -16,8 +16,14 @@ Policy = Callable[[np.ndarray, "np.ndarray | None"], np.ndarray]
 MOST_ENVS = 20
 
 
-def evaluate(policy: Policy, make_env: Callable[[], Any], episodes: int, seed: int) -> list[float]:
-    """Undiscounted returns of `episodes` whole episodes, in a fixed order.
+def evaluate(
+    policy: Policy,
+    make_env: Callable[[], Any],
+    episodes: int,
+    seed: int,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> list[float]:
+    """Undiscounted returns of `episodes` whole episodes, in a fixed order; none at all where `should_stop` said so.
 
     Environments run side by side so that the policy acts on a batch, but each has its own number of episodes to finish: to
     take whichever episodes end first would favour short ones.
@@ -28,13 +34,15 @@ def evaluate(policy: Policy, make_env: Callable[[], Any], episodes: int, seed: i
     envs = [make_env() for _ in range(count)]
     try:
         quota = [episodes // count + (i < episodes % count) for i in range(count)]
-        return _run(policy, envs, quota, seed)
+        return _run(policy, envs, quota, seed, should_stop)
     finally:
         for env in envs:
             env.close()
 
 
-def _run(policy: Policy, envs: list[Any], quota: list[int], seed: int) -> list[float]:
+def _run(
+    policy: Policy, envs: list[Any], quota: list[int], seed: int, should_stop: Callable[[], bool]
+) -> list[float]:
     spec = describe_spaces(envs[0].observation_space, envs[0].action_space, "the evaluation env")
     obs = np.empty((len(envs), spec.obs_size), np.float32)  # (N, D)
     masks: list[np.ndarray | None] = [None] * len(envs)
@@ -49,6 +57,8 @@ def _run(policy: Policy, envs: list[Any], quota: list[int], seed: int) -> list[f
         take(i, *reset_env(env, spec.name, env_seed(seed, Purpose.EVALUATION, i)))
     active = list(range(len(envs)))
     while active:
+        if should_stop():
+            return []  # the episodes that have ended are the short ones
         mask = None if masks[active[0]] is None else np.stack([masks[i] for i in active])
         actions = policy(obs[active], mask)
         for i, action in zip(list(active), actions.tolist(), strict=True):

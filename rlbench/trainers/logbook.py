@@ -104,8 +104,8 @@ class Logbook:
             self.history.evaluation_rows.append(row)
         return returns
 
-    def finish(self, interrupted: bool) -> History:
-        """Close the books: the last row, the final policy's returns (not after an interrupt), the weights."""
+    def finish(self) -> History:
+        """Close the books: the last row, the final policy's returns (not where training was stopped), the weights."""
         trainer, history = self.trainer, self.history
         if trainer.env_steps > self.last[0]:
             self.write_row()
@@ -113,9 +113,9 @@ class Logbook:
         steps, since = self.warm if self.warm and self.warm[0] < trainer.env_steps else (0, 0.0)
         history.sps = (trainer.env_steps - steps) / max(1e-9, history.train_s - since)
         history.env_steps, history.updates = trainer.env_steps, trainer.updates
-        history.target_syncs, history.interrupted = trainer.target_syncs, interrupted
-        if not interrupted:
-            history.returns = self.evaluate()
+        history.target_syncs = trainer.target_syncs
+        history.returns = self.evaluate()
+        history.interrupted = trainer.stopping
         state = trainer.online.state_dict()
         history.weights = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}  # sync: at the end
         history.total_s = time.perf_counter() - self.total_start

@@ -207,6 +207,14 @@ def test_interrupt_finishes_the_iteration_and_restores_the_handler():
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_an_interrupt_during_the_final_evaluation_keeps_what_was_learnt():
+    trainer = DQN(SMALL)
+    act = trainer.greedy
+    trainer.greedy = lambda obs, mask: (trainer.env_steps == 300 and trainer.stop(), act(obs, mask))[1]
+    history = trainer.train(progress=False)
+    assert history.interrupted and history.env_steps == 300 and not history.returns and history.weights
+
+
 def test_unused_and_impossible_choices_are_refused_at_construction():
     with pytest.raises(ChoiceError, match="pinned memory needs CUDA"):
         DQN(SMALL, Choices(transfer="pinned"))

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rlbench.study_summary import summarise
+from rlbench.study.summary import summarise
 
 
 def row(label, role, seed, sps, *, value=100.0, compile_s=0.0, evaluations=(), sha=None, rung=0, why=None):

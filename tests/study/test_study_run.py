@@ -155,7 +155,7 @@ def test_bitwise_variants_learn_the_same_weights(trained):
 
 
 def test_rows_survive_the_way_through_a_file(trained, tmp_path):
-    from rlbench.study_summary import summarise
+    from rlbench.study.summary import summarise
 
     path = append(tmp_path / "rows.jsonl", trained)
     for source in (trained, load(path)):

@@ -3,7 +3,7 @@
 import gymnasium
 import numpy as np
 
-from rlbench.random_play import random_return
+from rlbench.trainers.random_play import random_return
 
 
 class Corridor(gymnasium.Env):
