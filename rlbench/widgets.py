@@ -15,10 +15,10 @@ from typing import Any
 import ipywidgets as w
 
 from rlbench.config import DQNConfig
-from rlbench.panel import Bench
-from rlbench.panel_choices import NAMED
-from rlbench.panel_show import Results, still
-from rlbench.panel_work import sentence
+from rlbench.panel.bench import Bench
+from rlbench.panel.selection import NAMED
+from rlbench.panel.show import Results, still
+from rlbench.panel.work import sentence
 from rlbench.speedups import Choices
 
 REFRESH_S = 0.25

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from rlbench.ladder import draw_ladder, draw_state, png
-from rlbench.panel import Bench
+from rlbench.panel.bench import Bench
+from rlbench.panel.ladder import draw_ladder, draw_state, png
 
 
 class Results:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from rlbench.panel import RUN_COLUMNS, Bench
-from rlbench.panel_compare import Comparison
-from rlbench.panel_show import Results, comparison_table, run_table, still
+from rlbench.panel.bench import RUN_COLUMNS, Bench
+from rlbench.panel.comparison import Comparison
+from rlbench.panel.show import Results, comparison_table, run_table, still
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import pandas as pd
 from rlbench.config import ConfigError, DQNConfig
 from rlbench.envs.make import factory_of, is_vector
 from rlbench.machine import resolve_device
-from rlbench.panel_choices import Selection
-from rlbench.panel_compare import SELECTED, Comparison, paired_rounds, rounds_of, trainings_of
-from rlbench.panel_lines import command_line, env_name, notebook_lines
-from rlbench.panel_work import Status, Stopped, Work
+from rlbench.panel.comparison import SELECTED, Comparison, paired_rounds, rounds_of, trainings_of
+from rlbench.panel.lines import command_line, env_name, notebook_lines
+from rlbench.panel.selection import Selection
+from rlbench.panel.work import Status, Stopped, Work
 from rlbench.speedups import ChoiceError, Choices
 from rlbench.workloads import Workload
 from rlbench.workloads import workload as named_workload

@@ -6,8 +6,8 @@ import gymnasium
 import pytest
 
 from rlbench.config import ConfigError, DQNConfig
-from rlbench.panel import Bench, verdict_sentence
-from rlbench.panel_compare import Comparison
+from rlbench.panel.bench import Bench, verdict_sentence
+from rlbench.panel.comparison import Comparison
 from rlbench.speedups import ChoiceError, Choices
 from rlbench.trainers.dqn import DQN
 

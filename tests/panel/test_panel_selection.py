@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rlbench.config import DQNConfig
-from rlbench.panel_choices import Selection, choices_of
+from rlbench.panel.selection import Selection, choices_of
 from rlbench.speedups import SPEEDUPS, ChoiceError, Choices
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from rlbench.config import ConfigError
-from rlbench.panel_work import Status, sentence
+from rlbench.panel.work import Status, sentence
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rlbench.panel_compare import Comparison, paired_rounds, rounds_of, trainings_of
+from rlbench.panel.comparison import Comparison, paired_rounds, rounds_of, trainings_of
 
 
 def comparison(rows, returns=None) -> Comparison:

@@ -8,8 +8,8 @@ import pytest
 from rlbench.cli.app import parse
 from rlbench.cli.arguments import choices_of, given
 from rlbench.config import DQNConfig
-from rlbench.panel import Bench
-from rlbench.panel_lines import command_line, env_name, flag, notebook_lines
+from rlbench.panel.bench import Bench
+from rlbench.panel.lines import command_line, env_name, flag, notebook_lines
 
 
 def make_env():

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rlbench.ladder import COLOURS, UNDECIDED, draw_ladder, draw_state, png
+from rlbench.panel.ladder import COLOURS, UNDECIDED, draw_ladder, draw_state, png
 
 
 def rung(choices="fast", ratio=1.5, low=1.4, high=1.6, band=1.02, verdict="faster", **other):
