@@ -7,7 +7,7 @@ DEV_STAMP = $(STAMP:%=%-dev)
 BENCH := .venv-benchmark
 SYSTEM_PYTHON ?= python3
 
-.PHONY: report report-full test test-slow lint lab benchmark clean
+.PHONY: report report-full test test-slow lint lab readme benchmark clean
 
 report: $(STAMP)  ## the main job, quick form: every notebook, a report under reports/
 	$(PYTHON) -m rlbench report
@@ -29,6 +29,9 @@ lint: $(DEV_STAMP)
 
 lab: $(STAMP)
 	$(PYTHON) -m jupyterlab notebooks
+
+readme: $(STAMP)  ## the README's table from the recorded rows
+	$(PYTHON) -m rlbench.readme
 
 benchmark: $(BENCH)/.installed
 	$(BENCH)/bin/python benchmarks/run.py

@@ -25,7 +25,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-import rlbench
 from rlbench.files import write_text
 from rlbench.machine import Machine, StealMeter, describe
 
@@ -84,7 +83,7 @@ def versions() -> Mapping[str, str | None]:
     try:
         found["rlbench"] = metadata.version("rlbench")
     except metadata.PackageNotFoundError:  # run from a copied source tree
-        found["rlbench"] = getattr(rlbench, "__version__", None)
+        found["rlbench"] = getattr(sys.modules[__package__], "__version__", None)
     return found
 
 

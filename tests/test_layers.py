@@ -12,8 +12,8 @@ LAYERS = [
     "market prices features simulate envs models losses buffers",
     "speedups",
     "trainers",
-    "measure study workloads",
-    "plots widgets panel notebook notebook_rules report reporting cli __main__",
+    "measure study workloads experiments",
+    "plots plot_style sentences widgets panel notebook notebook_rules report reporting readme cli __main__",
 ]
 LAYER = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
 LIGHT = {"torch", "numpy", "pandas"}

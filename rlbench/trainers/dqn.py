@@ -154,6 +154,8 @@ class DQN:
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
         with phase("optimizer"):
+            if self.config.anneal_lr:
+                self.set_learning_rate()
             if self.config.max_grad_norm:
                 clip_grad_norm_(self.parameters, self.config.max_grad_norm)
             self.optimizer.step()
@@ -175,6 +177,11 @@ class DQN:
             for slow, quick in zip(self.target.parameters(), self.parameters, strict=True):
                 slow.lerp_(quick, self.config.tau)
             self.target_syncs += 1
+
+    def set_learning_rate(self) -> None:
+        rate = linear(self.config.learning_rate, 0.0, self.config.total_timesteps, self.env_steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
 
     @property
     def epsilon(self) -> float:

@@ -40,9 +40,7 @@ def evaluate(
             env.close()
 
 
-def _run(
-    policy: Policy, envs: list[Any], quota: list[int], seed: int, should_stop: Callable[[], bool]
-) -> list[float]:
+def _run(policy: Policy, envs: list[Any], quota: list[int], seed: int, should_stop: Callable[[], bool]) -> list[float]:
     spec = describe_spaces(envs[0].observation_space, envs[0].action_space, "the evaluation env")
     obs = np.empty((len(envs), spec.obs_size), np.float32)  # (N, D)
     masks: list[np.ndarray | None] = [None] * len(envs)

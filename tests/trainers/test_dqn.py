@@ -162,6 +162,20 @@ def test_values_of_a_corridor(masked, double, n_step):
     np.testing.assert_allclose(q, [0.0625, 0.125, 0.25, 0.5, 1.0], atol=0.05)
 
 
+def test_the_step_size_falls_to_nothing_when_asked():
+    """At 300 of 300 env steps it is 0: the last update changes nothing; without it it does."""
+    for anneal, rate in ((True, 0.0), (False, SMALL.learning_rate)):
+        trainer = DQN(SMALL.replace(anneal_lr=anneal))
+        seen = []
+        step = trainer.optimizer.step
+        trainer.optimizer.step = lambda seen=seen, step=step, t=trainer: (
+            seen.append(t.optimizer.param_groups[0]["lr"]),
+            step(),
+        )
+        trainer.train(progress=False)
+        assert seen[-1] == rate and seen[0] == pytest.approx(SMALL.learning_rate * (1 - 52 / 300 if anneal else 1))
+
+
 def test_history_and_summary():
     calls = []
     trainer = DQN(SMALL.replace(eval_frequency=100), env="CartPole-v1")
