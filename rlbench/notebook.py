@@ -12,12 +12,16 @@ import html
 import inspect
 import io
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from IPython.display import HTML, Code, display
+from IPython.display import HTML, display
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
 
 from rlbench import results
 from rlbench.machine import Machine, describe
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DPI = 100
+PRE = "font-family:monospace;font-size:.85em;line-height:1.4;white-space:pre-wrap"
+CHANGED = {"+": "background:#e3f4ea", "-": "background:#fbe9e2", "@": "color:#6B6B6B"}  # beside the sign itself
 
 
 @dataclass
@@ -50,7 +56,7 @@ def start(quick: bool) -> Machine:
     stamp = (
         f'<p style="background:#fff3cd;color:#5c4300;padding:.2em .6em;font-weight:600">{QUICK}</p>' if quick else ""
     )
-    display(HTML(f"{stamp}<pre>{html.escape(card)}</pre>"))
+    display(HTML(f'{stamp}<pre style="{PRE}">{html.escape(card)}</pre>'))
     for text in machine.warnings():
         _say(text, "warning")
     shown = parameters_in_effect(_executed_cells())
@@ -113,6 +119,7 @@ def table(rows: pd.DataFrame | Iterable[Mapping[str, Any]], columns: Sequence[st
     frame = frame if columns is None else frame[list(columns)]
     index = not isinstance(frame.index, pd.RangeIndex)
     body = frame.map(_cell).to_html(index=index, escape=True, border=0, justify="left")
+    body = re.sub(r"<(td|th)>", r'<\1 style="text-align:left">', body)
     display({"text/html": body, "text/plain": frame.to_string(index=index)}, raw=True)
 
 
@@ -135,14 +142,17 @@ def figure(drawing: Figure, caption: str, index: bool = False) -> None:
 
 def source(thing: Any) -> None:
     """Show the library's own source of a class or function."""
-    display(Code(inspect.getsource(thing), language="python"))
+    text = inspect.getsource(thing)
+    formatter = HtmlFormatter(noclasses=True, prestyles=PRE)
+    display({"text/html": highlight(text, PythonLexer(), formatter), "text/plain": text}, raw=True)
 
 
 def source_diff(before: Any, after: Any) -> None:
     """Show what changes from one class or function to another, as a diff of their sources."""
     sources = [inspect.getsource(each).splitlines() for each in (before, after)]
-    lines = difflib.unified_diff(*sources, before.__qualname__, after.__qualname__, lineterm="", n=2)
-    display(Code("\n".join(lines), language="diff"))
+    lines = list(difflib.unified_diff(*sources, before.__qualname__, after.__qualname__, lineterm="", n=2))
+    body = "".join(f'<div style="{CHANGED.get(line[:1], "")}">{html.escape(line) or " "}</div>' for line in lines)
+    display({"text/html": f'<pre style="{PRE}">{body}</pre>', "text/plain": "\n".join(lines)}, raw=True)
 
 
 def stderr_of(call: Callable[[], object]) -> str:

@@ -25,7 +25,7 @@ def ladder(rows: pd.DataFrame, title: str = "") -> Figure:
     `rows`: label, ratio, ratio_low, ratio_high, aa_low, aa_high, verdict. Rows without a ratio are named as not measured.
     """
     count = len(rows)
-    figure, (axis,) = new_figure(height=1.5 + 0.36 * count)
+    figure, (axis,) = new_figure(height=1.5 + 0.4 * count)
     for y, row in zip(range(count)[::-1], rows.itertuples(), strict=True):
         if pd.isna(row.ratio):
             axis.annotate("not measured on this machine", (1, y), xytext=(4, 0), textcoords="offset points", va="center",
@@ -35,14 +35,13 @@ def ladder(rows: pd.DataFrame, title: str = "") -> Figure:
         axis.barh(y, row.aa_high - row.aa_low, left=row.aa_low, height=0.75, color="#DDDDDD")
         axis.plot([row.ratio_low, row.ratio_high], [y, y], color=colour, linewidth=2.5, solid_capstyle="butt")
         axis.plot(row.ratio, y, MARKERS[0], color=colour, markersize=7)
-        end = max(row.ratio, row.ratio_high, row.aa_high)
-        axis.annotate(f"{row.ratio:.2f}× {row.verdict}", (end, y), xytext=(6, 0), textcoords="offset points",
-                      va="center", fontsize=8, color=DARK)  # fmt: skip
+        text = f"{row.ratio:.2f}× [{row.ratio_low:.2f}, {row.ratio_high:.2f}]\n{row.verdict}"
+        axis.annotate(text, (1.01, y), xycoords=("axes fraction", "data"), va="center", fontsize=8, color=DARK)
     axis.axvline(1, color="black", linewidth=1)
     known = rows.dropna(subset=["ratio"])
     low = min([0.8, *known["ratio_low"], *known["aa_low"]]) / 1.08
     high = max([1.25, *known["ratio_high"], *known["aa_high"]])
-    plain_log(axis, "x", low, high * (high / low) ** 0.4)  # room for the words on the right
+    plain_log(axis, "x", low, high * 1.08)
     axis.set_yticks(range(count)[::-1], list(rows["label"]))
     axis.set_ylim(-0.6, count - 0.4)
     axis.grid(False, axis="y")

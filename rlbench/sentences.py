@@ -22,7 +22,7 @@ def tone(row: Mapping[str, Any]) -> str:
 
 def compare(what: str, against: str, row: Mapping[str, Any]) -> str:
     """One sentence: is `what` faster than `against`, by the row's ratio, interval, A/A band and verdict?"""
-    if row.get("not_measured"):
+    if isinstance(row.get("not_measured"), str):
         return f"{what}: {row['not_measured']}."
     ratio = interval(row["ratio"], row["ratio_low"], row["ratio_high"])
     if row["verdict"] in ("faster", "slower"):

@@ -12,6 +12,8 @@ FIGURE = "rlbench_index"  # metadata of an image that the index shows, with its 
 QUICK = "quick: do not cite"
 TONES = {"faster": "#009E73", "slower": "#D55E00", "none": "#6B6B6B", "note": "#0072B2", "not measured": "#6B6B6B"}
 
+SIGNS = {"faster": "▲", "slower": "▼", "none": "=", "not measured": "○"}
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -28,12 +30,12 @@ class Finding:
         stamp = f" ({QUICK})" if self.quick else ""
         return {MIME: asdict(self), "text/html": self.html(), "text/plain": f"{self.kind}: {self.text}{stamp}"}
 
-    def html(self) -> str:
-        """A box with the text escaped; the tone is a word as well as a colour."""
+    def html(self, stamped: bool = True) -> str:
+        """A box with the text escaped; a sign says the same as the colour, and the sentence says it in words."""
         colour = TONES.get(self.tone, TONES["note"])
-        word = {"none": "no difference seen", "note": ""}.get(self.tone, self.tone)
-        badge = f'<b style="color:{colour}">{html.escape(word)}</b> ' if word else ""
-        stamp = f' <span style="color:#8a5a00;font-size:85%">[{QUICK}]</span>' if self.quick else ""
+        sign = SIGNS.get(self.tone, "")
+        badge = f'<b style="color:{colour}">{sign}</b> ' if sign else ""
+        stamp = f' <span style="color:#8a5a00;font-size:85%">[{QUICK}]</span>' if self.quick and stamped else ""
         weight = "font-weight:600;" if self.kind == "verdict" else ""
         style = (
             f"border-left:5px solid {colour};padding:.4em .8em;margin:.4em 0;background:#f6f7f8;color:#1a1a1a;{weight}"

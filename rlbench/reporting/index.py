@@ -75,7 +75,7 @@ def _lead(report: Report) -> list[str]:
     lines.append(
         f'<p class="small">{stamp}{state}rlbench report of {_text(report.time)} UTC, measured on this machine.</p>'
     )
-    return [*lines, *(f.html() for f in rest)]
+    return [*lines, *(f.html(stamped=False) for f in rest)]
 
 
 def _failures(report: Report) -> list[str]:
@@ -90,8 +90,8 @@ def _findings(report: Report) -> list[str]:
     lines = ["<h2>Findings</h2>"]
     for run in report.runs:
         lines.append(f'<h3><a href="{_text(run.name)}.html">{_text(run.name[:2])} {_text(run.title)}</a></h3>')
-        shown = [f for f in report.found[run.name] if f.kind != "verdict"]
-        lines += [f.html() for f in shown] or ['<p class="small">No findings.</p>']
+        shown = [f for f in report.found[run.name] if f.kind == "finding"]
+        lines += [f.html(stamped=False) for f in shown] or ['<p class="small">No findings.</p>']
         for image, caption in index_figures(run.executed) if run.executed else []:
             source = f"data:image/png;base64,{image}"
             lines.append(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import zmq
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 
@@ -21,11 +22,16 @@ def kernel_class(rows: Path) -> type[AsyncKernelManager]:
         argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
         display_name="Python 3",
         language="python",
-        metadata={"supported_encryption": ["curve"]},  # newer managers then encrypt what goes over the local socket
+        metadata={"supported_encryption": ["curve"]},  # for managers that can encrypt the local sockets
         env={"PYTHONPATH": os.pathsep.join(paths), ROWS_VARIABLE: str(rows), "RLBENCH_HEADLESS": "1"},
     )
 
     class ThisPython(AsyncKernelManager):
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(**settings)
+            if self.has_trait("transport_encryption") and zmq.has("curve"):
+                self.transport_encryption = "auto"
+
         @property
         def kernel_spec(self) -> Any:
             return spec
