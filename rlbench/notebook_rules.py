@@ -69,13 +69,14 @@ def file_rule(notebook: Any, name: str) -> Iterator[str]:
     if (notebook.nbformat, notebook.nbformat_minor) != (4, 5):
         yield f"nbformat {notebook.nbformat}.{notebook.nbformat_minor}, not 4.5"
         return
+    ids = [cell.get("id") for cell in notebook.cells]
+    if len(set(ids)) != len(ids):
+        yield "cell ids are not unique"
+        return  # nbformat's own check would mend them in passing
     try:
         nbformat.validate(notebook)
     except nbformat.ValidationError as error:
         yield f"not valid: {str(error).splitlines()[0]}"
-    ids = [cell.get("id") for cell in notebook.cells]
-    if len(set(ids)) != len(ids):
-        yield "cell ids are not unique"
 
 
 def blank_rule(notebook: Any, name: str) -> Iterator[str]:
