@@ -150,7 +150,8 @@ def source(thing: Any) -> None:
 def source_diff(before: Any, after: Any) -> None:
     """Show what changes from one class or function to another, as a diff of their sources."""
     sources = [inspect.getsource(each).splitlines() for each in (before, after)]
-    lines = list(difflib.unified_diff(*sources, before.__qualname__, after.__qualname__, lineterm="", n=2))
+    names = {"fromfile": before.__qualname__, "tofile": after.__qualname__}
+    lines = list(difflib.unified_diff(sources[0], sources[1], **names, lineterm="", n=2))
     body = "".join(f'<div style="{CHANGED.get(line[:1], "")}">{html.escape(line) or " "}</div>' for line in lines)
     display({"text/html": f'<pre style="{PRE}">{body}</pre>', "text/plain": "\n".join(lines)}, raw=True)
 

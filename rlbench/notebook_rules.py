@@ -123,7 +123,7 @@ def assigned_rule(notebook: Any, name: str) -> Iterator[str]:
         if tree is None:
             yield f"cell {cell.id} is not valid Python"
         elif TAG in cell.metadata.get("tags", []):
-            names = {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
+            names = {ast.unparse(node.target) for node in tree.body if isinstance(node, ast.AnnAssign)}
         else:
             yield from (f"cell {cell.id} binds the parameter {bound} again" for bound in sorted(names & binds(tree)))
 
@@ -153,7 +153,7 @@ def budget_rule(notebook: Any, name: str) -> Iterator[str]:
             yield f"cell {cell.id} has {lines} lines, more than {MOST_LINES}"
         for node in ast.walk(parsed(cell) or ast.Module([], [])):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-                length = node.end_lineno - node.lineno + 1
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
                 if length > MOST_DEFINED:
                     yield f"cell {cell.id} defines something of {length} lines, more than {MOST_DEFINED}"
 
@@ -181,8 +181,8 @@ def findings_rule(notebook: Any, name: str) -> Iterator[str]:
         for node in ast.walk(parsed(cell) or ast.Module([], [])):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SAYING:
                 said += 1
-                fixed = node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
-                if fixed and TYPED_NUMBER.search(node.args[0].value):
+                text = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+                if isinstance(text, str) and TYPED_NUMBER.search(text):
                     yield f"cell {cell.id} types a number into a finding"
     if not said:
         yield "nothing is found: no call of nb.finding or nb.verdict"

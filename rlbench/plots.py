@@ -6,7 +6,7 @@ Colours are Okabe and Ito's, which people with any kind of colour blindness tell
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -26,16 +26,16 @@ def ladder(rows: pd.DataFrame, title: str = "") -> Figure:
     """
     count = len(rows)
     figure, (axis,) = new_figure(height=1.5 + 0.4 * count)
-    for y, row in zip(range(count)[::-1], rows.itertuples(), strict=True):
-        if pd.isna(row.ratio):
+    for y, row in zip(range(count)[::-1], rows.to_dict("records"), strict=True):
+        if pd.isna(row["ratio"]):
             axis.annotate("not measured on this machine", (1, y), xytext=(4, 0), textcoords="offset points", va="center",
                           fontsize=8, color=DARK)  # fmt: skip
             continue
-        colour = TONES.get(row.verdict, DARK)
-        axis.barh(y, row.aa_high - row.aa_low, left=row.aa_low, height=0.75, color="#DDDDDD")
-        axis.plot([row.ratio_low, row.ratio_high], [y, y], color=colour, linewidth=2.5, solid_capstyle="butt")
-        axis.plot(row.ratio, y, MARKERS[0], color=colour, markersize=7)
-        text = f"{row.ratio:.2f}× [{row.ratio_low:.2f}, {row.ratio_high:.2f}]\n{row.verdict}"
+        colour = TONES.get(row["verdict"], DARK)
+        axis.barh(y, row["aa_high"] - row["aa_low"], left=row["aa_low"], height=0.75, color="#DDDDDD")
+        axis.plot([row["ratio_low"], row["ratio_high"]], [y, y], color=colour, linewidth=2.5, solid_capstyle="butt")
+        axis.plot(row["ratio"], y, MARKERS[0], color=colour, markersize=7)
+        text = f"{row['ratio']:.2f}× [{row['ratio_low']:.2f}, {row['ratio_high']:.2f}]\n{row['verdict']}"
         axis.annotate(text, (1.01, y), xycoords=("axes fraction", "data"), va="center", fontsize=8, color=DARK)
     axis.axvline(1, color="black", linewidth=1)
     known = rows.dropna(subset=["ratio"])
@@ -85,13 +85,13 @@ def crossover(rows: pd.DataFrame, title: str = "", mark: tuple[int, int] | None 
     `rows`: batch_size, hidden, cpu_us, and gpu_ratio (CPU time / GPU time, NaN where not measured) with gpu_verdict. `mark`
     frames one (batch_size, hidden).
     """
-    measured = rows["gpu_ratio"].notna().any()
+    measured = bool(rows["gpu_ratio"].notna().any())
     value = rows.pivot(index="hidden", columns="batch_size", values="gpu_ratio" if measured else "cpu_us")
     verdict = rows.pivot(index="hidden", columns="batch_size", values="gpu_verdict")
     figure, (axis,) = new_figure(height=1.6 + 0.55 * len(value))
     logs = np.log10(value.to_numpy(dtype=float))
     span = float(np.nanmax(np.abs(logs))) or 1.0
-    limits = {"vmin": -span, "vmax": span, "cmap": "PuOr_r"} if measured else {"cmap": "Blues"}
+    limits: dict[str, Any] = {"vmin": -span, "vmax": span, "cmap": "PuOr_r"} if measured else {"cmap": "Blues"}
     axis.pcolormesh(np.arange(logs.shape[1] + 1) - 0.5, np.arange(logs.shape[0] + 1) - 0.5, logs, **limits)
     for (i, j), log in np.ndenumerate(logs):
         cell = value.iat[i, j]
@@ -100,7 +100,7 @@ def crossover(rows: pd.DataFrame, title: str = "", mark: tuple[int, int] | None 
         dark = abs(log) > 0.6 * span if measured else log > (np.nanmin(logs) + np.nanmax(logs)) / 2
         axis.text(j, i, text, ha="center", va="center", fontsize=9, color="white" if dark else "black")
     if mark is not None and mark[0] in value.columns and mark[1] in value.index:
-        i, j = value.index.get_loc(mark[1]), value.columns.get_loc(mark[0])
+        i, j = list(value.index).index(mark[1]), list(value.columns).index(mark[0])
         axis.add_patch(_frame(j, i))
     axis.set_xticks(range(len(value.columns)), [str(size) for size in value.columns])
     axis.set_yticks(range(len(value.index)), [str(width) for width in value.index])
@@ -204,7 +204,7 @@ def equity(rows: pd.DataFrame, title: str = "", highlight: Sequence[str] = ()) -
         if strong or not highlight:
             fall = part["equity"] / part["equity"].cummax() - 1
             below.fill_between(part["time"], fall, 0, color=style["color"], alpha=0.35, linewidth=0)
-    values = rows["equity"]
+    values = rows["equity"].to_numpy(float)
     top.axhline(1, color="black", linewidth=0.8)
     plain_log(top, "y", values.min() / 1.05, values.max() * 1.05)
     top.set_ylabel("equity, start = 1")

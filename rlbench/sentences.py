@@ -56,7 +56,7 @@ def by_verdict(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
         "failed": "Failed",
     }
     for verdict, start in starts.items():
-        part = rows[rows["verdict"] == verdict].sort_values("ratio", ascending=False)
+        part = rows.loc[rows["verdict"] == verdict].sort_values(by="ratio", ascending=False)
         if len(part):
             words = [_named(row) for row in part.to_dict("records")]
             yield f"{start}: {', '.join(words)}.", TONES.get(verdict, "none")

@@ -21,7 +21,9 @@ def same_answers(slot: Speedup, sizes: Sequence[int], seeds: Sequence[int], devi
             outcomes = {name: slot.exercise(slot.variants[name], inputs.pop()) for name in usable}
             for name, reason in reasons.items():
                 same, note = (None, reason) if reason else _check(slot, outcomes[usable[0]], outcomes[name])
-                rows.append({"slot": slot.name, "variant": name, "size": size, "seed": seed, "same": same, "note": note})
+                rows.append(
+                    {"slot": slot.name, "variant": name, "size": size, "seed": seed, "same": same, "note": note}
+                )
     return rows
 
 

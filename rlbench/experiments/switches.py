@@ -58,10 +58,14 @@ def threads(
                     progress=lambda done, total: bar.advance(1),
                 )
                 numbers = ratio_fields(paired, "all") if variants else no_ratio(paired, "this machine has one core")
-                fields = {"switch": f"{cores} torch threads", "against": "1 torch thread", "batch_size": batch_size}
+                fields: dict[str, Any] = {
+                    "switch": f"{cores} torch threads",
+                    "against": "1 torch thread",
+                    "batch_size": batch_size,
+                }
                 label = f"{cores} threads, batch {batch_size}"
-                fields |= {"hidden": hidden, "label": label, "quick": quick}
-                rows.append(new_row("switch", seeds=[seed], machine=machine, meter=meter, **fields, **numbers))
+                fields |= {"hidden": hidden, "label": label, "quick": quick, **numbers}
+                rows.append(new_row("switch", seeds=[seed], machine=machine, meter=meter, **fields))
     finally:
         torch.set_num_threads(before)
     return rows
@@ -106,7 +110,7 @@ def vector_envs(
                     progress=lambda done, total: bar.advance(1),
                 )
                 learnt = _learning(sync, parallel, train_steps, seed)
-            fields = {
+            fields: dict[str, Any] = {
                 "switch": f"{count} envs in processes",
                 "against": f"{count} envs in this process",
                 "label": f"{count} async workers",
@@ -116,8 +120,8 @@ def vector_envs(
                 "train_steps": train_steps,
                 "quick": quick,
             }
-            numbers = ratio_fields(paired, "async")
-            rows.append(new_row("switch", seeds=[seed], machine=machine, meter=meter, **fields, **learnt, **numbers))
+            fields |= {**learnt, **ratio_fields(paired, "async")}
+            rows.append(new_row("switch", seeds=[seed], machine=machine, meter=meter, **fields))
     return rows
 
 

@@ -100,7 +100,7 @@ def play(agent: DQN, part: Market, options: Mapping[str, Any] | None = None) -> 
     from rlbench.envs.trading import TradingEnv
 
     env = TradingEnv(part, **{**(options or {}), "episode_length": None, "random_start": False})
-    history = run_policy(env, agent.act)
+    history = run_policy(env, lambda observation: int(agent.act(observation)))
     return history.assign(time=part.time[history["bar"].to_numpy()])
 
 
