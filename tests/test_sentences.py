@@ -1,0 +1,42 @@
+"""Sentences say slower as plainly as faster, and nothing where nothing was seen."""
+
+import pandas as pd
+
+from rlbench import sentences as s
+
+ROW = {"ratio": 0.4, "ratio_low": 0.38, "ratio_high": 0.42, "aa_low": 0.97, "aa_high": 1.03, "not_measured": None}
+
+
+def test_slower_is_said_and_advised_against():
+    row = {**ROW, "verdict": "slower"}
+    assert s.compare("Async", "sync", row) == "Async is slower than sync: 0.40 [0.38, 0.42] times as fast."
+    assert s.advise(row, "async") == "Do not turn on async here: it costs time."
+    assert s.tone(row) == "slower"
+
+
+def test_no_difference_shows_the_band():
+    row = {**ROW, "ratio": 1.01, "verdict": "no difference seen"}
+    assert "no difference seen, 1.01" in s.compare("A", "B", row) and "0.97 to 1.03" in s.compare("A", "B", row)
+    assert s.tone(row) == "none" and "nothing is gained" in s.advise(row, "A")
+
+
+def test_a_reason_that_a_frame_turned_into_nan_is_no_reason():
+    frame = pd.DataFrame(
+        [{**ROW, "verdict": "slower"}, {**ROW, "verdict": "not measured", "not_measured": "needs CUDA"}]
+    )
+    first, second = frame.to_dict("records")
+    assert "is slower than" in s.compare("A", "B", first)
+    assert s.compare("A", "B", second) == "A: needs CUDA."
+
+
+def test_by_verdict_names_every_row_once():
+    verdicts = ("slower", "faster", "not measured")
+    rows = pd.DataFrame([{**ROW, "label": f"row{i}", "verdict": v} for i, v in enumerate(verdicts)])
+    rows.loc[2, "ratio"] = float("nan")
+    said = {tone: text for text, tone in s.by_verdict(rows)}
+    assert "row1 0.40" in said["faster"] and "row0 0.40" in said["slower"] and "leave these off" in said["slower"]
+    assert said["not measured"] == "Not measured on this machine: row2."
+
+
+def test_seconds_take_a_fitting_unit():
+    assert [s.seconds(x) for x in (2.0, 0.0015, 2e-6, 3e-9)] == ["2 s", "1.5 ms", "2 µs", "3 ns"]
