@@ -81,18 +81,19 @@ DQN_PRESETS: dict[str, dict[str, Any]] = {
         "end_e": 0.04,
         "huber": True,
     },
-    # Short discount: a position's merit shows within a few bars. Many starts at once decorrelate replay.
+    # Rewards are nearly all noise, so batches are large and the step size falls; a position's merit shows within a few
+    # bars, so the discount is short. Many starts at once decorrelate replay.
     "trading": {
         "total_timesteps": 60_000,
         "num_envs": 8,
-        "gamma": 0.9,
-        "batch_size": 128,
+        "gamma": 0.7,
+        "batch_size": 512,
         "train_frequency": 8,
         "hidden": (64, 64),
-        "learning_rate": 5e-4,
+        "learning_rate": 1e-3,
+        "anneal_lr": True,
         "buffer_size": 50_000,
         "exploration_fraction": 0.6,
-        "eval_episodes": 20,
     },
 }
 

@@ -70,8 +70,8 @@ def test_a_preset_sets_several_and_flags_go_before_it(cli, tiny):
 
 def test_choices_by_name_by_slot_and_from_the_file_of_a_run(cli, tiny):
     words = [*CORRIDOR, *tiny, "--json", "--quiet"]
-    fast = cli(*words, "--choices", "fast", "--set", "optimizer=foreach", "--out", "kept").document
-    assert fast["choices"]["replay"] == "ring_torch" and fast["choices"]["optimizer"] == "foreach"
+    fast = cli(*words, "--choices", "fast", "--set", "replay=ring_torch", "--out", "kept").document
+    assert fast["choices"]["replay"] == "ring_torch" and fast["choices"]["optimizer"] == "fused"
     again = cli(*words, "--choices", "kept/choices.yaml").document
     assert again["choices"] == fast["choices"]
     assert again["weights_sha256"] == fast["weights_sha256"]
@@ -146,7 +146,7 @@ def test_prices_from_a_file(cli, tiny, tmp_path):
         (["--set", "replay"], "SLOT=VARIANT"),
         (["--set", "transfer=pinned"], "needs CUDA"),
         (["--choices", "fastest"], "neither naive, plain or fast, nor a file"),
-        (["--choices", "fast", "--set", "conversion=stack_once"], "needs no conversion|need no conversion"),
+        (["--set", "replay=ring_torch", "--set", "conversion=stack_once"], "needs no conversion|need no conversion"),
         (["--preset", "quick"], "cartpole"),
         (["--env", "CartPole-v9"], "CartPole-v9|CartPole"),
         (["--env", "cli_envs:Nothing"], "Nothing"),

@@ -11,7 +11,8 @@ from rlbench.speedups import SPEEDUPS
 
 def test_three_named_choices():
     naive, plain, fast = Choices.naive(), Choices.plain(), Choices.fast("cpu")
-    assert naive.replay == "deque" and plain.replay == "ring_numpy" and fast.replay == "ring_torch"
+    assert naive.replay == "deque" and plain.replay == "ring_numpy" and fast.optimizer == "fused"
+    assert Choices.fast("cuda").replay == "ring_torch"  # sampled where the network is
     assert Choices() == plain and not plain.explicit
     assert Choices.plain("cuda").optimizer == "foreach" and plain.optimizer == "for_loop"  # Adam's own defaults
     for choices in (naive, plain, fast, Choices.plain("cuda"), Choices.fast("cuda")):
@@ -59,7 +60,7 @@ def test_choices_cannot_be_changed_in_place():
             "cpu",
             ["conversion='stack_once'", "leave this slot out"],
         ),
-        (Choices.fast().replace(transfer="pinned"), "cuda", ["transfer", "no batch is transferred"]),
+        (Choices.fast("cuda").replace(transfer="pinned"), "cuda", ["transfer", "no batch is transferred"]),
     ],
 )
 def test_what_would_be_ignored_or_cannot_work_is_refused(choices, device, words):
@@ -69,9 +70,9 @@ def test_what_would_be_ignored_or_cannot_work_is_refused(choices, device, words)
 
 
 def test_slots_that_were_not_set_are_not_refused():
-    Choices.fast().check("dqn", DQNConfig(), "cpu")
+    Choices.fast("cuda").check("dqn", DQNConfig(), "cuda")
     Choices(replay="ring_torch").check("dqn", DQNConfig(), "cpu")
-    assert "conversion" not in Choices.fast().in_use()
+    assert "conversion" not in Choices.fast("cuda").in_use(device="cuda")
 
 
 def test_another_trainers_slot_is_refused():
@@ -79,7 +80,7 @@ def test_another_trainers_slot_is_refused():
         Choices(replay="deque").check("ppo", None, "cpu")
 
 
-@pytest.mark.parametrize("choices", [Choices.naive(), Choices.plain(), Choices.fast()])
+@pytest.mark.parametrize("choices", [Choices.naive(), Choices.plain(), Choices.fast(), Choices(replay="ring_torch")])
 def test_saved_choices_load_as_they_were(choices, tmp_path):
     path = tmp_path / "choices.yaml"
     choices.save(path)
