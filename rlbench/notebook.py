@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import torch
 from IPython.display import HTML, display
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -47,9 +48,18 @@ class _Session:
 _session = _Session()
 
 
-def start(quick: bool) -> Machine:
-    """Show the machine's card, the parameters in effect, and the stamp of a quick run. Returns the machine."""
+def start(quick: bool, threads: int = 0) -> Machine:
+    """Show the machine's card, the parameters in effect, and the stamp of a quick run. Returns the machine.
+
+    `threads` sets torch's threads in this kernel; 0 leaves its own number. Raises ValueError for a negative number.
+    """
     _session.quick = quick
+    if threads < 0:
+        raise ValueError(
+            f"threads={threads}: accepted are 0, which leaves torch's own number, and whole numbers from 1."
+        )
+    if threads:
+        torch.set_num_threads(threads)
     machine = describe()
     threads = os.environ.get("OMP_NUM_THREADS", "not set")
     card = f"{machine.card()}\nOMP_NUM_THREADS  {threads}"

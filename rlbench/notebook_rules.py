@@ -163,8 +163,8 @@ def start_rule(notebook: Any, name: str) -> Iterator[str]:
     cells = code_cells(notebook)
     places = [i for i, cell in enumerate(cells) if TAG in cell.metadata.get("tags", [])]
     after = cells[places[0] + 1].source if places and places[0] + 1 < len(cells) else ""
-    if "import" not in after or "nb.start(quick)" not in after:
-        yield "the cell after the parameters does not import and call nb.start(quick)"
+    if "import" not in after or "nb.start(quick" not in after:
+        yield "the cell after the parameters does not import and call nb.start(quick, ...)"
 
 
 def ending_rule(notebook: Any, name: str) -> Iterator[str]:

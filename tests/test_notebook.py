@@ -4,6 +4,7 @@ import base64
 
 import pandas as pd
 import pytest
+import torch
 from matplotlib.figure import Figure
 
 from rlbench import notebook as nb
@@ -76,3 +77,17 @@ def test_what_is_said_on_standard_error_is_shown(shown):
 
     assert nb.stderr_of(lambda: print("one line", file=sys.stderr)) == "one line"
     assert shown[0][0]["text/plain"] == "one line"
+
+
+def test_threads_are_set_or_left_and_a_negative_number_is_refused(shown):
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        nb.start(True)
+        assert torch.get_num_threads() == 2
+        nb.start(True, 1)
+        assert torch.get_num_threads() == 1 and any("1 thread(s)" in getattr(data, "data", "") for data, _ in shown)
+        with pytest.raises(ValueError, match="threads=-1"):
+            nb.start(True, -1)
+    finally:
+        torch.set_num_threads(before)

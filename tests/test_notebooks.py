@@ -111,7 +111,7 @@ PLANTED = [
     (rules.assigned_rule, add_code("1 +"), "not valid"),
     (rules.budget_rule, add_code("\n".join(["print()"] * 16)), "16 lines"),
     (rules.budget_rule, add_code(LONG_FUNCTION), "defines"),
-    (rules.start_rule, edit("nb.start", "nb.start(quick)", "None"), "nb.start"),
+    (rules.start_rule, edit("nb.start", "nb.start(quick, threads)", "None"), "nb.start"),
     (rules.ending_rule, edit("## What it costs", "## What it costs", "## Costs", "markdown"), "What it costs"),
     (rules.findings_rule, add_code('nb.finding("It is 3 times as fast.")'), "types a number"),
     (rules.slot_rule, edit("## Same answer?", "## Same answer?", "## Same?", "markdown"), "Same answer?"),
