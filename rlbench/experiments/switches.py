@@ -1,7 +1,7 @@
 """Switches that people turn on and that may cost more than they bring: more torch threads, envs in processes of their own.
 
-By default rlbench never runs more processes times torch threads than there are cores (`fitting_workers`). A measurement may
-ask for more, to show what that does; its row says so.
+rlbench starts no worker processes by itself. Here as many run as are asked for, each with one torch thread, and a row says how
+many fit on the cores (`fitting_workers`).
 """
 
 from __future__ import annotations
