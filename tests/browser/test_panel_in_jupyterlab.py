@@ -78,10 +78,11 @@ def test_panel_in_jupyterlab(lab: Any, page: Any) -> None:
     picture(page, "1-plain")
     replay.select_option("deque")
     expect(message).to_contain_text("replay=deque")
-    button("fast").click()
-    expect(replay).to_have_value("ring_torch")
+    replay.select_option("ring_torch")
     expect(panel.locator("select").nth(1)).to_be_disabled()  # conversion: rows are tensors already
     expect(panel).to_contain_text("not used")
+    button("fast").click()
+    expect(replay).to_have_value("ring_numpy")
 
     expect(rate).to_have_text("idle")
     rate.evaluate(WATCH)
