@@ -11,7 +11,6 @@ from rlbench.envs.one_by_one import env_seed
 from rlbench.envs.spaces import EnvError, EnvSpec, describe_spaces
 from rlbench.random import Purpose
 
-
 OVERWRITTEN = (
     "{name}: infos['final_obs'] holds the observation of the reset, not the last one of the episode. An environment that "
     "overwrites its own arrays loses it in SAME_STEP mode: return copies, or use AutoresetMode.NEXT_STEP or DISABLED."

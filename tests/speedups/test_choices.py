@@ -43,7 +43,7 @@ def test_choices_cannot_be_changed_in_place():
     with pytest.raises(AttributeError, match=r"choices\.replace\(replay='deque'\)"):
         choices.replay = "deque"
     with pytest.raises(AttributeError, match="no slot 'colour'"):
-        choices.colour
+        _ = choices.colour
     other = choices.replace(replay="deque")
     assert (choices.replay, other.replay, other.explicit) == ("ring_numpy", "deque", {"replay"})
     assert hash(other) == hash(Choices(replay="deque")) and other == Choices(replay="deque")
