@@ -10,9 +10,10 @@ from typing import Any
 
 import nbformat
 
+from rlbench.reporting.kernel import ROOT
 from rlbench.reporting.parameters import of_notebook
 
-NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+NOTEBOOKS = ROOT / "notebooks"
 
 
 def command_line(workload: str, env: Any, config: Any, preset: Any, choices: list[str], device: str) -> str:

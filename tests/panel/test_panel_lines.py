@@ -61,6 +61,16 @@ def test_notebook_lines_name_only_parameters_that_are_declared(tmp_path):
     assert report == "rlbench report 03 -p steps 500 -p replay ring_torch"
 
 
+def test_the_panels_of_the_stored_notebooks_get_lines_that_hold_their_whole_state():
+    start = Bench(choices="replay=deque", steps=500, notebook="00_start_here")
+    replay = Bench(choices="replay=deque", slots=["replay"], steps=500, notebook="03_replay_buffer")
+    assert (
+        start.notebook_lines()[1]
+        == "rlbench report 00 -p env CartPole-v1 -p steps 500 -p seed 1 -p choices replay=deque"
+    )
+    assert replay.notebook_lines()[1] == "rlbench report 03 -p steps 500 -p seed 1 -p replay deque"
+
+
 def test_a_notebook_that_is_not_there_gets_a_sentence(tmp_path):
     assert notebook_lines("99_none", {}, tmp_path) == ("# There is no notebook 99_none.ipynb beside the package.",) * 2
 
