@@ -1,7 +1,8 @@
 """Run the notebooks with checked parameters and write a report: executed notebooks, pages, and an index to begin with.
 
-The report needs no server and no network. Exit codes: 0 done, 1 a notebook failed (the others' results are kept), 2 the
-input was refused, and nothing was run.
+The report needs no server and no network. Its index is written after every notebook, so that whatever ends a run leaves
+what was finished. Exit codes: 0 done, 1 a notebook failed (the others' results are kept), 2 the input was refused, and
+nothing was run, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -64,12 +65,14 @@ def run(
     with Stream([len(each.source.cells) for each in runs], shown=progress is not False) as stream:
         for each in runs:
             stream.begin(each.name)
-            execute(each, folder, Path(notebooks), limit, stream.cell)
+            execute(each, folder, Path(notebooks), limit, stream.cell, stream.within)
             write_text(folder / f"{each.name}.html", page(each.executed, each.title))
             stream.end(each.seconds, each.failure)
-    _write_index(runs, folder, rule, machine)
+            _write_index(runs, folder, rule, machine)
+            if each.interrupted:
+                break
     stream.say(f"report: {_shown(folder / 'index.html')}")
-    return 1 if any(each.failure is not None for each in runs) else 0
+    return 130 if each.interrupted else 1 if any(each.failure is not None for each in runs) else 0
 
 
 def select(folder: Path, numbers: Sequence[str | int] | None) -> list[Run]:
@@ -128,7 +131,7 @@ def _folder(out: str | os.PathLike[str] | None) -> Path:
 
 def _write_index(runs: Sequence[Run], folder: Path, rule: str, machine: Any) -> None:
     warnings = list(machine.warnings())
-    for each in runs:
+    for each in (each for each in runs if each.executed is not None):
         warnings += [f"{each.name}: {f.text}" for f in findings(each.executed) if f.kind == "warning"]
         size = (folder / f"{each.name}.ipynb").stat().st_size
         if size > LARGEST:

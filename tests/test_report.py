@@ -1,6 +1,8 @@
 """The report runner: parameters by their declared types, one kernel, failures kept apart, an index without a network."""
 
 import json
+import signal
+import subprocess
 import sys
 import time
 
@@ -10,7 +12,7 @@ from nbformat import v4
 
 from rlbench import report
 from rlbench.reporting import parameters as p
-from rlbench.reporting.execute import Run, drop_progress, tail
+from rlbench.reporting.execute import ProgressLines, Run, drop_progress, tail
 from rlbench.reporting.findings import Finding, findings, outputs
 from rlbench.reporting.index import Report, render
 from rlbench.reporting.pages import page
@@ -42,7 +44,7 @@ def notebook(*sources, parameters=CELL):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Three notebooks: one that works, one that fails after a finding, one that takes too long."""
+    """Notebooks: one that works, one that fails after a finding, one that takes too long, and one after it."""
     where = tmp_path_factory.mktemp("notebooks")
     nbformat.write(notebook(WORK), where / "00_good.ipynb")
     failing = 'from rlbench import notebook as nb\nnb.finding("before")\nraise ValueError("<i>broken</i>")'
@@ -52,6 +54,7 @@ def folder(tmp_path_factory):
     nbformat.write(
         notebook("import time\ntime.sleep(60)", parameters="quick: bool = True  # short"), where / "02_slow.ipynb"
     )
+    nbformat.write(notebook("1", parameters="quick: bool = True  # short"), where / "03_after.ipynb")
     return where
 
 
@@ -71,7 +74,7 @@ def test_a_failing_notebook_gives_1_and_keeps_the_others(finished):
     names = {path.name for path in out.iterdir()}
     assert names == {"00_good.ipynb", "00_good.html", "01_bad.ipynb", "01_bad.html", "index.html", "rows.jsonl"}
     index = (out / "index.html").read_text()
-    assert "1 of 2 notebooks failed" in index
+    assert "Of 2 notebooks 1 failed" in index
     assert "ValueError" in index and "&lt;i&gt;broken&lt;/i&gt;" in index and "<i>broken" not in index
     assert "before" in index  # what the failing one had found
 
@@ -141,6 +144,33 @@ def test_the_limit_is_of_the_whole_notebook(folder, tmp_path, capsys):
     assert "longer than its limit" in (tmp_path / "r" / "index.html").read_text()
     said = capsys.readouterr().err
     assert "notebook 1 of 1: 02_slow" in said and "FAILED" in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="interrupts are sent in another way there")
+def test_an_interrupt_leaves_an_index_of_what_was_finished_and_130(folder, tmp_path):
+    out = tmp_path / "r"
+    run = f"sys.exit(report.run(['00', '02', '03'], out={str(out)!r}, notebooks={str(folder)!r}))"
+    command = [sys.executable, "-c", f"import sys; from rlbench import report; {run}"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if "02_slow" in line:
+                time.sleep(2)  # in its first cells, or already asleep: either will do
+                process.send_signal(signal.SIGINT)
+                break
+        assert "Traceback" not in process.stderr.read()
+        assert process.wait(30) == 130
+    index = (out / "index.html").read_text()
+    assert "<h1>plain 6 True 1.0 3</h1>" in index
+    assert "Of 3 notebooks 1 interrupted, 1 not run." in index
+    assert (out / "02_slow.html").exists() and not (out / "03_after.html").exists() and "03_after.html" not in index
+
+
+def test_the_index_is_there_after_every_notebook(folder, tmp_path, monkeypatch):
+    seen = []
+    execute = report.execute
+    monkeypatch.setattr(report, "execute", lambda *a: seen.append((tmp_path / "r/index.html").exists()) or execute(*a))
+    assert report.run(["00", "03"], {}, tmp_path / "r", progress=False, notebooks=folder) == 0
+    assert seen == [False, True]
 
 
 def test_an_unreadable_notebook_and_an_empty_folder_are_refused(tmp_path, capsys):
@@ -239,8 +269,11 @@ def test_progress_says_notebook_n_of_m_with_rate_and_time_left(capsys):
         stream.begin("00_a")
         stream.last_line = -1e9
         stream.cell(1, 2)
+        ProgressLines(stream.within).write("a warning\nDQN on x: 5 of 10 steps (50 %), 3/s, 0:02 left, seed 1\n")
         stream.end(1.0, None)
         stream.begin("01_b")
     said = capsys.readouterr().err
     assert "notebook 1 of 2: 00_a, cell 1 of 2" in said and "cells/s" in said
+    assert "notebook 1 of 2: 00_a, DQN on x: 5 of 10 steps (50 %), 3/s, 0:02 left, seed 1\n" in said
+    assert "a warning" not in said
     assert "notebook 2 of 2: 01_b; about" in said and "00_a done in 0:01" in said

@@ -24,7 +24,7 @@ PROGRESS = re.compile(r"^.*: [\d,]+ of [\d,]+ .*(left|/s).*\n?", re.MULTILINE)  
 
 @dataclass
 class Run:
-    """One notebook of a report. `failure` is the end of its traceback, or None."""
+    """One notebook of a report. `executed` is None until it has run; `failure` is the end of its traceback, or None."""
 
     name: str
     source: Any  # the stored notebook
@@ -32,6 +32,14 @@ class Run:
     executed: Any = None
     seconds: float = 0.0
     failure: str | None = None
+    interrupted: bool = False
+
+    @property
+    def state(self) -> str:
+        """done, failed, interrupted or not run."""
+        if self.executed is None:
+            return "not run"
+        return "interrupted" if self.interrupted else "done" if self.failure is None else "failed"
 
     @property
     def parameters(self) -> dict[str, Parameter]:
@@ -46,16 +54,35 @@ class Run:
         return self.name
 
 
+class ProgressLines:
+    """A stream for a kernel's standard error that hands on its lines of progress."""
+
+    def __init__(self, hand_on: Callable[[str], None]) -> None:
+        self.hand_on = hand_on
+
+    def write(self, text: str) -> None:
+        for found in PROGRESS.finditer(text):
+            self.hand_on(found.group().strip())
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
 def execute(
-    run: Run, folder: Path, where: Path, limit_s: float, on_cell: Callable[[int, int], None] | None = None
+    run: Run,
+    folder: Path,
+    where: Path,
+    limit_s: float,
+    on_cell: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[str], None] | None = None,
 ) -> None:
     """Run it in the folder `where`, write `folder/<name>.ipynb`, fill in `executed`, `seconds` and `failure`.
 
-    `limit_s` bounds the whole notebook. `on_cell(done, cells)` is called after each cell. A notebook that fails, or takes
-    too long, is kept up to there.
+    `limit_s` bounds the whole notebook. `on_cell(done, cells)` is called after each cell, `on_progress(line)` for each
+    line of progress within one. A notebook that fails, takes too long, or is interrupted, is kept up to there.
     """
     import papermill
-    from nbclient.exceptions import CellTimeoutError, DeadKernelError
+    from nbclient.exceptions import CellTimeoutError
 
     logging.getLogger("papermill").setLevel(logging.ERROR)
     path = folder / f"{run.name}.ipynb"
@@ -70,6 +97,7 @@ def execute(
             kernel_name="python3",
             progress_bar=False,
             cwd=str(where),
+            stderr_file=ProgressLines(on_progress) if on_progress else None,
             kernel_manager_class=kernel_class(folder / "rows.jsonl"),
             timeout_func=lambda cell: max(0.1, limit_s - (time.monotonic() - start)),
             on_cell_complete=lambda cell, cell_index: on_cell(min(cell_index + 1, cells), cells) if on_cell else None,
@@ -78,7 +106,9 @@ def execute(
         run.failure = tail("\n".join(error.traceback))
     except CellTimeoutError:
         run.failure = f"stopped: the notebook took longer than its limit of {limit_s:,.0f} seconds."
-    except (DeadKernelError, RuntimeError) as error:
+    except KeyboardInterrupt:  # papermill has ended the kernel and written what there is
+        run.failure, run.interrupted = "interrupted: what follows was not run.", True
+    except Exception as error:  # a dead kernel, or one that does not start: the other notebooks can still run
         run.failure = tail(f"{type(error).__name__}: {error}")
     run.seconds = time.monotonic() - start
     run.executed = nbformat.read(path, as_version=4) if path.exists() else notebook

@@ -69,8 +69,9 @@ def _lead(report: Report) -> list[str]:
     leading = [f for f in verdicts if f.lead] or verdicts[:1]
     rest = [f for f in verdicts if f not in leading]
     lines = ["<h1>" + " ".join(_text(f.text) for f in leading) + "</h1>"] if leading else ["<h1>rlbench report</h1>"]
-    failed = sum(run.failure is not None for run in report.runs)
-    state = f'<span class="failed">{failed} of {len(report.runs)} notebooks failed.</span> ' if failed else ""
+    states = [run.state for run in report.runs]
+    bad = [f"{states.count(state)} {state}" for state in ("failed", "interrupted", "not run") if state in states]
+    state = f'<span class="failed">Of {len(states)} notebooks {", ".join(bad)}.</span> ' if bad else ""
     stamp = f'<span class="stamp">{QUICK}</span> ' if report.quick else ""
     lines.append(
         f'<p class="small">{stamp}{state}rlbench report of {_text(report.time)} UTC, measured on this machine.</p>'
@@ -82,17 +83,20 @@ def _failures(report: Report) -> list[str]:
     lines = []
     for run in report.runs:
         if run.failure is not None:
-            lines.append(f'<h3 class="failed">{_text(run.name)} failed</h3><pre>{_text(run.failure)}</pre>')
+            lines.append(f'<h3 class="failed">{_text(run.name)} {run.state}</h3><pre>{_text(run.failure)}</pre>')
     return ["<h2>Failures</h2>", *lines] if lines else []
 
 
 def _findings(report: Report) -> list[str]:
     lines = ["<h2>Findings</h2>"]
     for run in report.runs:
+        if run.executed is None:
+            lines.append(f'<h3>{_text(run.name[:2])} {_text(run.title)}</h3><p class="small">Not run.</p>')
+            continue
         lines.append(f'<h3><a href="{_text(run.name)}.html">{_text(run.name[:2])} {_text(run.title)}</a></h3>')
         shown = [f for f in report.found[run.name] if f.kind == "finding"]
         lines += [f.html(stamped=False) for f in shown] or ['<p class="small">No findings.</p>']
-        for image, caption in index_figures(run.executed) if run.executed else []:
+        for image, caption in index_figures(run.executed):
             source = f"data:image/png;base64,{image}"
             lines.append(
                 f'<figure><img alt="{_text(caption)}" src="{source}"><figcaption>{_text(caption)}</figcaption></figure>'
@@ -103,10 +107,12 @@ def _findings(report: Report) -> list[str]:
 def _runs(report: Report) -> list[str]:
     lines = ["<h2>Notebooks</h2><table><tr><th>notebook</th><th>state</th><th>took</th><th>files</th></tr>"]
     for run in report.runs:
-        state = "done" if run.failure is None else '<span class="failed">failed</span>'
-        name = _text(run.name)
-        links = f'<a href="{name}.html">page</a>, <a href="{name}.ipynb">executed notebook</a>'
-        lines.append(f"<tr><td>{name}</td><td>{state}</td><td>{duration(run.seconds)}</td><td>{links}</td></tr>")
+        state = "done" if run.state == "done" else f'<span class="failed">{run.state}</span>'
+        name, took, links = _text(run.name), "", ""
+        if run.executed is not None:
+            took = duration(run.seconds)
+            links = f'<a href="{name}.html">page</a>, <a href="{name}.ipynb">executed notebook</a>'
+        lines.append(f"<tr><td>{name}</td><td>{state}</td><td>{took}</td><td>{links}</td></tr>")
     rows = '<p class="small">Every measurement, a row each: <a href="rows.jsonl">rows.jsonl</a>.</p>'
     return [*lines, "</table>", rows if report.has_rows else ""]
 

@@ -18,8 +18,9 @@ ROWS_VARIABLE = "RLBENCH_ROWS"  # where a notebook leaves its measurement rows
 def kernel_class(rows: Path) -> type[AsyncKernelManager]:
     """A kernel manager class whose kernels are this Python with this package, and leave rows in the file `rows`."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    quiet = "--log-level=CRITICAL"  # a kernel that is ended says so as an error; what cells raise comes with the cells
     spec = KernelSpec(
-        argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", quiet],
         display_name="Python 3",
         language="python",
         metadata={"supported_encryption": ["curve"]},  # for managers that can encrypt the local sockets

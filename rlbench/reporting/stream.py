@@ -47,6 +47,10 @@ class Stream:
             place = f"notebook {self.number} of {len(self.cells)}: {self.name}, cell {done} of {cells}"
             self.say(f"{place}, {rate:.1f} cells/s, about {self._left(before)} left")
 
+    def within(self, line: str) -> None:
+        """A line of progress of the cell that runs: cells can take most of a report's time."""
+        self.say(f"notebook {self.number} of {len(self.cells)}: {self.name}, {line}")
+
     def end(self, seconds: float, failure: str | None) -> None:
         """The notebook is over."""
         self.done = sum(self.cells[: self.number])
