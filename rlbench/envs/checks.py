@@ -68,6 +68,17 @@ def checked_count(name: str, value: int, *, most: int, why: str, least: int = 1)
     return int(value)
 
 
+def checked_reward(value: object, bar: int) -> float:
+    """What a custom reward function gave at `bar`, as a float; ValueError unless it is a finite number."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"reward= returned {value!r} at bar {bar}; accepted: a finite number.")
+    return number
+
+
 def checked_close(close: object, name: str = "market.close") -> np.ndarray:  # (T,)
     """Closing prices as contiguous float64 (T,), finite and above zero; otherwise ValueError naming `name`."""
     try:

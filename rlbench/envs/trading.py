@@ -185,7 +185,7 @@ class TradingEnv(gymnasium.Env):
         if self.reward_function is None:
             gained = math.log(equity / previous)
         else:
-            gained = float(self.reward_function(self._state(previous, filled, terminated)))
+            gained = checks.checked_reward(self.reward_function(self._state(previous, filled, terminated)), bar)
         return self._observation(), gained, terminated, truncated, {"equity": equity, "position": self._position}
 
     def _fill(self, action: int, close: float) -> None:

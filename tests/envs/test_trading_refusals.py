@@ -84,3 +84,11 @@ def test_unknown_actions_are_refused(random_market, action):
 def test_bad_reset_options_are_refused(random_market, options):
     with pytest.raises(ValueError, match="accepted"):
         TradingEnv(random_market(), episode_length=256).reset(options=options)
+
+
+@pytest.mark.parametrize("bad", [None, math.nan, math.inf, "much", [1.0, 2.0]])
+def test_a_custom_reward_that_is_no_number_is_refused_with_its_bar(random_market, bad):
+    env = TradingEnv(random_market(), reward=lambda state: bad, random_start=False)
+    env.reset()
+    with pytest.raises(ValueError, match="reward= returned .* at bar 1; accepted"):
+        env.step(0)
