@@ -31,7 +31,8 @@ class Scaler(NamedTuple):
     @classmethod
     def fit(cls, values: np.ndarray) -> "Scaler":
         """Fit on `values` (T, F). A feature that is constant there keeps its unit (std 1)."""
-        mean, std = values.mean(axis=0), values.std(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by name in `_scaled`
+            mean, std = values.mean(axis=0), values.std(axis=0)
         return cls(mean, np.where(std > 1e-12 * np.maximum(1.0, np.abs(mean)), std, 1.0))
 
     def apply(self, values: np.ndarray) -> np.ndarray:
@@ -189,8 +190,12 @@ def _scaled(values: np.ndarray, scaler: Scaler, names: tuple[str, ...]) -> np.nd
     """Scale and check once, in float32, that every value is finite. (T, F)"""
     if np.shape(scaler.mean) != (len(names),) or np.shape(scaler.std) != (len(names),):
         raise PriceError(f"scaler has shapes {np.shape(scaler.mean)}, {np.shape(scaler.std)} for {len(names)} features")
-    if not (np.isfinite(scaler.mean).all() and np.isfinite(scaler.std).all() and np.all(scaler.std > 0)):
-        raise PriceError("scaler must hold finite means and standard deviations above zero")
+    usable = np.isfinite(scaler.mean) & np.isfinite(scaler.std) & (np.asarray(scaler.std) > 0)  # (F,)
+    if not usable.all():
+        raise PriceError(
+            f"feature {names[int(usable.argmin())]!r} has no finite mean and standard deviation above zero to be scaled by; "
+            "give the feature smaller values, or another scaler"
+        )
     scaled = scaler.apply(values)
     if not np.isfinite(scaled).all():
         raise PriceError(f"feature {names[int(np.argwhere(~np.isfinite(scaled))[0, 1])]!r} is not finite after scaling")

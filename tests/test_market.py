@@ -202,3 +202,9 @@ def test_currency_hours_count_five_days():
     sunday_evening = (hours.day_of_week == 6) & (hours.hour >= 22)
     opened = hours[(hours.day_of_week < 5) & ~((hours.day_of_week == 4) & (hours.hour >= 22)) | sunday_evening]
     assert bars_per_year(opened) == pytest.approx(252 * 24)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_feature_too_large_to_scale_is_named():
+    with pytest.raises(PriceError, match="feature 'huge'.*smaller values"):
+        from_prices(walk(50), name="w", features=lambda p: pd.Series(np.arange(50) * 1e300, p.index, name="huge"))
