@@ -8,7 +8,8 @@ import pandas as pd
 from rlbench.prices.errors import PriceError
 from rlbench.prices.text import Table
 
-_MISSING = {"", "nan", "null", "none", "n/a", "na", "#n/a", "-", "--", "nat", "<na>"}
+_MISSING = {"", "nan", "null", "none", "n/a", "na", "#n/a", "-", "--", "—", ".", "nat", "<na>"}
+_CURRENCY = "$€£¥₹₩₽"
 _SUFFIX = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12, "万": 1e4, "亿": 1e8}
 
 
@@ -36,15 +37,16 @@ class Numbers:
             if pd.api.types.is_numeric_dtype(cells):
                 plain[field] = pd.to_numeric(cells).to_numpy(np.float64, na_value=np.nan)
                 continue
+            text[field] = cells
             numbers = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-            if np.isnan(numbers).any() or self.decimal == ",":
-                text[field] = cells
-            else:
+            if not np.isnan(numbers).any():
                 plain[field] = numbers
-        cleaned = {field: _clean(cells) for field, cells in text.items()}
+        cleaned = {field: _clean(cells) for field, cells in text.items() if field not in plain}
         if self.decimal is None:
             dots = any(self._has_fraction(columns[field]) for field in plain) if cleaned else False
             self.decimal = self._infer(cleaned, columns, dots)
+        if self.decimal == ",":  # then "1.234" is 1234, in every column
+            cleaned = {field: _clean(cells) for field, cells in text.items()}
         for field, cells in cleaned.items():
             plain[field] = self._convert(field, columns[field], cells)
         return {field: plain[field] for field in columns}
@@ -54,7 +56,11 @@ class Numbers:
 
     def _has_fraction(self, position: int) -> bool:
         """Whether a column of plain numbers shows a decimal point that cannot be a thousands separator."""
-        cells = self.table.cells.iloc[:200, position]
+        cells = self.table.cells.iloc[:, position]
+        if pd.api.types.is_numeric_dtype(cells):
+            values = cells.to_numpy(np.float64, na_value=np.nan)
+            return bool((np.isfinite(values) & (values != np.round(values))).any())
+        cells = cells.iloc[:200]
         return any(_vote(cell) == "." for cell in cells.astype(str))
 
     def _infer(self, cleaned: dict[str, pd.Series], columns: dict[str, int], dots: bool) -> str:
@@ -108,8 +114,13 @@ class Numbers:
 
 
 def _clean(cells: pd.Series) -> pd.Series:
-    """Lower case, without blanks, apostrophes and currency signs."""
-    return cells.astype(str).str.replace("[\\s\u00a0\u202f'’$€£¥]", "", regex=True).str.lower()
+    """Lower case, without currency signs and outer blanks; inside, only what separates thousands is taken out.
+
+    A blank or an apostrophe before other than three digits stays, and is refused: 130'16 is 130 and 16/32.
+    """
+    cells = cells.astype(str).str.replace(f"[{_CURRENCY}]", "", regex=True).str.replace("−", "-", regex=False)
+    cells = cells.str.replace(r"(?<=\d)[\s'’](?=\d{3}(?!\d))", "", regex=True)
+    return cells.str.replace(r"(?<!\d)\s|\s(?!\d)", "", regex=True).str.lower()
 
 
 def _vote(cell: str) -> str:

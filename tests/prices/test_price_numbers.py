@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlbench.prices import load_prices
+from rlbench.prices.errors import PriceError
 
 DAYS = ["2020-01-02", "2020-01-03"]
 PLAIN = "Date,Open,High,Low,Close,Volume\n2020-01-02,1,2,0.5,1.5,10\n2020-01-03,1.5,2,1,1.2,0\n"
@@ -74,3 +75,33 @@ def test_grouped_numbers_come_back(tmp_path_factory, cents, separators):
     path = tmp_path_factory.mktemp("n") / "p.csv"
     path.write_text("Date;Close\n" + "".join(f"{d:%Y-%m-%d};{c}\n" for d, c in zip(days, cells, strict=True)))
     assert load_prices(path).close.tolist() == pytest.approx([c / 100 for c in cents], rel=1e-12)
+
+
+def test_a_proven_decimal_comma_holds_for_every_column(load, refused):
+    header = "Date;Close;Volume\n"
+    market = load(header + "2020-01-02;100,5;1.234\n2020-01-03;99,5;2.000\n")
+    assert market.prices["volume"].tolist() == [1234, 2000]
+    market = load(header + "2020-01-02;13.099;5\n2020-01-03;13.046,5;6\n")
+    assert market.close.tolist() == [13099, 13046.5]
+    refused("decimal comma.*decimal point", header + "2020-01-02;100,5;12.5\n2020-01-03;99,5;2.000\n")
+    misread = pd.DataFrame(
+        {"Date": DAYS, "Close": ["100,5", "99,5"], "Volume": [1.234, 2.0]}
+    )  # pandas took 1.234 as 1.2
+    with pytest.raises(PriceError, match="decimal comma.*decimal point"):
+        load_prices(misread)
+    assert load_prices(misread.assign(Volume=[1234, 2000])).prices["volume"].tolist() == [1234, 2000]
+
+
+def test_blanks_and_apostrophes_separate_thousands_alone(load, refused):
+    text = "Date,Close\n2020-01-02,{}\n2020-01-03,{}\n"
+    assert load(text.format("1'234'567.5", "1 234 567.5")).close.tolist() == [1234567.5, 1234567.5]
+    refused("line 2, column 'Close'.*130'16", text.format("130'16", "130'17"))  # 130 and 16/32, as bonds are quoted
+    refused("line 3, column 'Close'.*100 50", text.format("100", "100 50"))
+
+
+def test_signs_of_money_and_of_nothing(load, refused, told):
+    text = "Date,Close,Volume\n2020-01-02,{},1\n2020-01-03,{},1\n2020-01-04,{},1\n"
+    assert load(text.format('"₹1,234.5"', "€ 5.5", "5.5 €")).close.tolist() == [1234.5, 5.5, 5.5]
+    for nothing in ("—", ".", "-", "#N/A"):
+        told(load(text.format("1.5", nothing, "1.2")), "dropped 1 row(s) without prices")
+    refused("line 3 .*close is -37.63", text.format("18.27", "\u221237.63", "10.01"))
