@@ -32,7 +32,10 @@ def read_frame(frame: pd.DataFrame, source: str = "DataFrame", columns: list[str
         frame.columns = pd.Index(columns)
     levels = [list(map(str, frame.columns.get_level_values(i))) for i in range(frame.columns.nlevels)]
     extra: list[tuple[str, pd.Series]] = []
-    has_time = any((known := meaning(c)) is not None and known[0] in TIMES for level in levels for c in level)
+    stamped = any(_tells_bars_apart(frame.index.get_level_values(i)) for i in range(frame.index.nlevels))
+    has_time = not stamped and any(
+        (known := meaning(c)) is not None and known[0] in TIMES for level in levels for c in level
+    )
     for i in range(frame.index.nlevels):
         level = frame.index.get_level_values(i)
         known = meaning(str(level.name)) if level.name is not None else None
@@ -51,9 +54,18 @@ def read_frame(frame: pd.DataFrame, source: str = "DataFrame", columns: list[str
     if not header or not cells.shape[1]:
         raise PriceError(f"{source}: no columns; expected open, high, low, close, volume and a time")
     names, tickers = name_columns(header)
+    if stamped:  # columns such as "hour" or "day" beside it are something else
+        names = [None if i >= len(extra) and n is not None and n[0] in TIMES else n for i, n in enumerate(names)]
     best = (
         header[0]
         if len(header) == 1
         else [" ".join(level[i] for level in header).strip() for i in range(len(header[0]))]
     )
     return Table(cells, names, best, tickers, np.arange(len(cells)), source, row_word="row")
+
+
+def _tells_bars_apart(level: pd.Index) -> bool:
+    """Whether an index of times says when each bar was; one of days that repeat needs a column with the time of day."""
+    if isinstance(level, pd.PeriodIndex):
+        return True
+    return isinstance(level, pd.DatetimeIndex) and (level.is_unique or bool((level != level.normalize()).any()))

@@ -15,6 +15,7 @@ from rlbench.prices.errors import PriceError, tell
 from rlbench.prices.frames import read_frame, read_parquet
 from rlbench.prices.numbers import Numbers
 from rlbench.prices.text import Table, read_text
+from rlbench.prices.time_columns import time_cells, unnamed_times
 from rlbench.prices.times import Times
 
 LARGE = 30_000_000  # bytes; a file above takes seconds, so reading it is announced
@@ -90,7 +91,8 @@ def _read(
         raise PriceError(f"load_prices takes a path or a DataFrame, not {type(source).__name__}")
     path = Path(source).expanduser()
     if not path.is_file():
-        raise PriceError(f"no file {path}: check the path, relative to {Path.cwd()}")
+        what = f"{path} is a folder: name" if path.is_dir() else f"no file {path}: check"
+        raise PriceError(f"{what} the path of one file, relative to {Path.cwd()}")
     size = path.stat().st_size
     if size > LARGE:
         tell(path.name, [f"reading {size / 1e6:.0f} MB"])
@@ -120,6 +122,8 @@ def _choose_columns(table: Table, ticker: str | None) -> dict[str, int]:
     elif ticker is not None:
         raise PriceError(f"{table.source}: ticker={ticker!r} was given and no column holds tickers; leave ticker= out")
     found = {field: _best(table, field, places) for field, places in candidates.items() if places}
+    if not set(found) & set(TIMES) and (first := unnamed_times(table)) is not None:
+        found["datetime"] = first
     if "close" not in found or not set(found) & set(TIMES):
         lacking = "a close" if "close" not in found else "a date or time"
         raise PriceError(
@@ -172,7 +176,7 @@ def _parse(
     numbers = pd.DataFrame(Numbers(table, decimal, thousands).parse({f: found[f] for f in fields}))
     _complete(table, numbers)
     reader = Times(table, dayfirst, timezone)
-    times = reader.parse(_time_cells(table, found))
+    times = reader.parse(time_cells(table, found))
     keep = drop_missing(table, numbers, times)
     table.keep(keep)
     numbers, times = numbers[keep], times[keep]
@@ -215,17 +219,6 @@ def _complete(table: Table, numbers: pd.DataFrame) -> None:
     if lacking.any():
         table.notices.append(f"{int(lacking.sum())} missing volume(s) counted as 0")
         numbers["volume"] = numbers["volume"].fillna(0.0)
-
-
-def _time_cells(table: Table, found: dict[str, int]) -> pd.Series:
-    """The column of times; date and time of day joined where they are two columns."""
-    column = {field: table.cells.iloc[:, found[field]] for field in TIMES if field in found}
-    if "date" in column and "time" in column:
-        clock = column["time"].astype(str).str.strip()
-        if clock.str.fullmatch(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(\s*[AaPp][Mm])?|\d{1,6}").all():
-            clock = clock.where(clock.str.contains(":"), clock.str.zfill(6))
-            return column["date"].astype(str).str.replace(" 00:00:00", "").str.strip() + " " + clock
-    return next(column[field] for field in ("epoch", "datetime", "time", "date") if field in column)
 
 
 def _apply_splits(prices: pd.DataFrame, splits: Mapping[str, float], source: str) -> pd.DataFrame:

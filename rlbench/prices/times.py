@@ -8,6 +8,7 @@ import pandas as pd
 
 from rlbench.prices.errors import PriceError
 from rlbench.prices.text import Table
+from rlbench.prices.time_columns import adjoining_digits, refuse_twelve_hours
 
 _YEAR_FIRST = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%Y年%m月%d日", "%Y-%m")
 _NAMED = (
@@ -50,10 +51,18 @@ class Times:
             times = self._from_text(values)
         if self.dayfirst is not None and not self.order_matters:
             self.table.notices.append(f"dayfirst={self.dayfirst} was not needed: the order of day and month is plain")
+        self._check_years(times)
         return self._to_utc(times)
 
+    def _check_years(self, times: pd.DatetimeIndex) -> None:
+        """Refuse years that do not fit in nanoseconds, in which later steps count."""
+        outside = (times.year < 1678) | (times.year > 2261)
+        if outside.any():
+            raise self._refuse(row := int(outside.argmax()), str(times[row]), "accepted are the years 1678 to 2261")
+
     def _refuse(self, row: int, found: object, advice: str) -> PriceError:
-        return PriceError(f"{self.table.where(row)}: {found!r} is not a time; {advice}")
+        found = f"{found:.15g}" if isinstance(found, float) else repr(found)
+        return PriceError(f"{self.table.where(row)}: {found} is not a time; {advice}")
 
     def _from_objects(self, values: pd.Series) -> pd.Series:
         """Python dates and datetimes to datetime64; everything else to stripped text."""
@@ -63,12 +72,18 @@ class Times:
             try:
                 return pd.Series(pd.to_datetime(list(values), utc=aware))
             except (ValueError, TypeError) as error:
-                raise PriceError(
-                    f"{self.table.source}: the times mix kinds ({error}); convert them to UTC first"
-                ) from None
+                found = f"{self.table.source}: the times mix kinds ({error})"
+                raise PriceError(f"{found}; convert them to UTC first") from None
         text = values.astype(str).str.strip()
         text = text.where(~text.str.lower().isin(["nan", "nat", "none", "null"]), "")
-        return pd.to_numeric(text.where(text != "", "nan")) if text.str.fullmatch(r"\d{5,19}(\.\d+)?|").all() else text
+        digits, filled = text.str.fullmatch(r"\d{5,19}(\.\d+)?|").to_numpy(bool), (text != "").to_numpy()
+        if digits.all():
+            return pd.to_numeric(text, errors="coerce") if filled.any() else text
+        top = int(filled.argmax())
+        if digits[top] and text.iloc[top][:9].isdigit():
+            row = int(digits.argmin())
+            raise self._refuse(row, text.iloc[row], "other rows hold epochs; write all times alike")
+        return text
 
     def _from_digits(self, values: pd.Series) -> pd.DatetimeIndex:
         """Epochs in s, ms, µs or ns (each by its size), Excel's day numbers, or YYYYMMDD[HHMM[SS]]."""
@@ -97,12 +112,14 @@ class Times:
 
     def _attempt(self, values: pd.Series, form: str) -> pd.DatetimeIndex:
         text = values if values.dtype != np.float64 else values.astype("Int64").astype(str)
+        if digits := adjoining_digits(form):
+            text = text.where(text.str.contains(digits, regex=True), "")
         return pd.DatetimeIndex(pd.to_datetime(text, format=form, errors="coerce"))
 
     def _try(self, values: pd.Series, dates: tuple[str, ...]) -> pd.DatetimeIndex:
         """Read with every date form and every clock form until no cell is left; refuse the first that is."""
         empty = (values.isna() if values.dtype == np.float64 else values == "").to_numpy()
-        result = np.full(len(values), np.datetime64("NaT", "ns"))
+        result = np.full(len(values), np.datetime64("NaT", "us"))  # years 2262 and on would wrap in ns
         left = np.flatnonzero(~empty)
         clocks = ("",) if values.dtype == np.float64 else _CLOCK
         for date, clock in product(dates, clocks):
@@ -112,7 +129,7 @@ class Times:
                 continue  # a form that misses the first cell left is tried on the whole only where that is cheap
             times = self._attempt(values.iloc[left], date + clock)
             done = ~times.isna()
-            result[left[done]] = times[done].to_numpy("datetime64[ns]")
+            result[left[done]] = times[done].to_numpy("datetime64[us]")
             left = left[~done]
         if len(left):
             raise self._refuse(
@@ -203,6 +220,7 @@ class Times:
             return times.tz_convert("UTC")
         days_only = bool((times.dropna() == times.dropna().normalize()).all())
         self.naive_clock = not days_only and self.timezone is None
+        refuse_twelve_hours(self.table, times)
         if self.timezone is None:
             return times.tz_localize("UTC")
         filled = np.flatnonzero(~times.isna())

@@ -2,12 +2,14 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlbench.prices import load_prices
+from rlbench.prices.errors import PriceError
 
 DAYS = ["2020-01-02", "2020-01-03"]
 PLAIN = "Date,Open,High,Low,Close,Volume\n2020-01-02,1,2,0.5,1.5,10\n2020-01-03,1.5,2,1,1.2,0\n"
@@ -131,3 +133,15 @@ def test_any_order_comes_out_strictly_increasing(tmp_path_factory, minutes, form
     market = load_prices(path)
     assert market.close.tolist() == [10 + m for m in sorted(minutes)]
     assert [t.to_pydatetime() for t in market.time] == sorted(times)
+
+
+def test_years_beyond_nanoseconds_are_refused_not_wrapped(refused):
+    refused("line 3: '2999-01-01.*years 1678 to 2261", "Date,Close\n2020-01-02,1\n2999-01-01,1\n")
+    refused("line 2: '0001-01-01.*years", "Date,Close\n0001-01-01,1\n2020-01-02,1\n")
+    frame = pd.DataFrame({"close": [1.0, 2.0]}, index=pd.DatetimeIndex(np.array(["2020-01-02", "2999-01-01"], "M8[s]")))
+    with pytest.raises(PriceError, match=r"row 1: '2999-01-01.*years"):
+        load_prices(frame)
+
+
+def test_an_hour_alone_is_an_hour(load, check):
+    check(load("Date,Close\n2020-01-02 01,1\n2020-01-02 10,1.1\n"), [1, 1.1], ["2020-01-02 01:00", "2020-01-02 10:00"])
