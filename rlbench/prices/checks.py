@@ -12,6 +12,14 @@ SPLITS = (1.5, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 25, 30, 40, 50, 100)  # usual sp
 SPLIT_TOLERANCE = 0.03  # an overnight ratio this close to one of them is suspicious
 
 
+_WHY = {  # whether each day has one time only -> why most times are there more than once, with other prices
+    True: "the time of day is missing, or there are several instruments. Export the bars with date and time (columns= may "
+    "name the column), or name the column of the instruments ticker and choose one with ticker=",
+    False: "several instruments, or trades instead of bars. Name the column of the instruments ticker and choose one with "
+    "ticker=, or make bars of the trades first",
+}
+
+
 def drop_missing(table: Table, prices: pd.DataFrame, times: pd.DatetimeIndex) -> np.ndarray:
     """Mask of rows to keep: rows without any price are dropped with a notice, rows with some of them refused."""
     gone = prices[OHLC].isna()
@@ -46,12 +54,9 @@ def put_in_order(table: Table, prices: pd.DataFrame, times: pd.DatetimeIndex) ->
     midnight = not repeated.any() or bool(times.normalize().nunique() == len(clock) - repeated.sum())  # one time a day
     values = prices[OHLC].to_numpy()[order]
     differ = repeated & (values[1:] != values[:-1]).any(axis=1)  # a file joined to itself repeats rows unchanged
-    if midnight and differ.sum() > 0.4 * len(clock):
+    if differ.sum() > 0.4 * len(clock):
         row = int(order[int(repeated.argmax()) + 1])
-        raise PriceError(
-            f"{table.where(row)}: {_day(times[row])} stands there again and again: the time of day is missing. Export the "
-            "bars with date and time, or name the column with the time of day in columns="
-        )
+        raise PriceError(f"{table.where(row)}: {_day(times[row])} stands there again and again: {_WHY[midnight]}")
     if repeated.any():
         first = int(repeated.argmax())
         row, kept = int(order[first]), int(order[first + 1])

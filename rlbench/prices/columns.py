@@ -7,17 +7,21 @@ from collections.abc import Sequence
 _SPELLINGS = {
     "epoch": "timestamp unix unixtime unixtimestamp epoch opentime klineopentime startat",
     "datetime": "datetime dt gmttime localtime dateandtime tradetime candlebegintime t 日期时间 交易日期时间",
-    "date": "date datum fecha data day tradedate tradingdate tradingday 日期 交易日期 交易日 日付 дата",
+    "date": "date datum fecha data day tradedate tradingdate tradingday 日期 交易日期 交易日 日付 날짜 дата",
     "time": "time timeofday hour zeit hora 时间 交易时间 時間 время",
-    "open": "open openprice opening o erster eröffnung eröffnungskurs ouverture apertura 开盘 开盘价 今开 開盤 開盤價 始値",
-    "high": "high highprice max h hoch tageshoch plushaut máximo maximo 最高 最高价 最高價 高値",
-    "low": "low lowprice min l tief tagestief plusbas mínimo minimo 最低 最低价 最低價 安値",
+    "open": "open openprice opening o erster eröffnung eröffnungskurs ouverture ouv apertura abertura otwarcie откр 시가 "
+    "开盘 开盘价 今开 開盤 開盤價 始値",
+    "high": "high highprice max h hoch tageshoch plushaut máximo maximo máxima massimo najwyzszy najwyższy макс 고가 "
+    "最高 最高价 最高價 高値",
+    "low": "low lowprice min l tief tagestief plusbas mínimo minimo mínima najnizszy najniższy мин 저가 最低 最低价 最低價 安値",
     "close": "close closeprice closelast closing last c schluss schlusskurs clôture cloture cierre 收盘 收盘价 收盤 "
-    "收盤價 終値 price dernier último ultimo latest",
+    "收盤價 終値 종가 price dernier último ultimo fechamento zamkniecie zamknięcie цена latest",
     "adjusted": "adjclose adjustedclose adjcloseprice closeadj adjustedclosingprice adjustedprice 复权收盘价 复权价 "
     "调整后收盘价 前复权收盘价 後復權收盤價",
-    "volume": "volume vol v volumen totalvolume 成交量 交易量 出来高 tickvol tickvolume realvolume basevolume stücke",
-    "ticker": "ticker symbol tic instrument secid tscode code 代码 股票代码 证券代码 合约代码 合约 銘柄コード",
+    "volume": "volume vol v volumen totalvolume 成交量 交易量 出来高 거래량 wolumen объём "
+    "tickvol tickvolume realvolume basevolume stücke",
+    "ticker": "ticker symbol tic instrument secid tscode code 代码 股票代码 证券代码 合约代码 合约 銘柄コード "
+    "name stock coin pair asset",
     "": "closetime per period spread amount turnover quotevolume quoteassetvolume change 成交额 涨跌幅 换手率",
 }
 _FIELD = {name: (field, rank) for field, text in _SPELLINGS.items() for rank, name in enumerate(text.split())}
@@ -45,8 +49,13 @@ def meaning(name: str) -> tuple[str, int] | None:
     if squashed.startswith("adj"):  # adjusted open, high, low, volume: follow from the adjusted close
         return None
     last = _squash(re.split(r"[.\s]", name.strip())[-1])
-    if "." in name and last in _FIELD and last not in ("t", "o", "h", "l", "c", "v"):
-        return _FIELD[last]
+    if (
+        "." in name
+        and last in _FIELD
+        and last not in ("t", "o", "h", "l", "c", "v")
+        and not squashed.startswith("prev")
+    ):
+        return _FIELD[last][0], _FIELD[last][1] + 100  # a plain "close" is to be trusted more
     return ("volume", 50) if squashed.startswith("volume") else None
 
 
@@ -81,7 +90,7 @@ def name_columns(header: Sequence[Sequence[str]]) -> tuple[list[tuple[str, int] 
 
 
 def headerless(first: Sequence[str]) -> tuple[str, ...] | None:
-    """Columns of a file without header, from its first row: Binance klines, MetaTrader, or date[, time], o, h, l, c[, v].
+    """Columns of a file without header, from its first row: Binance, Kraken, MetaTrader, or date[, time], o, h, l, c[, v].
 
     None when the row fits none of them.
     """
@@ -97,6 +106,8 @@ def headerless(first: Sequence[str]) -> tuple[str, ...] | None:
     numbers = len(cells) - len(front)
     if numbers not in (4, 5, 6, 7) or not all(re.fullmatch(r"[-+\d.,eE]+", c) for c in cells[len(front) :] if c):
         return None
+    if numbers == 7 and re.fullmatch(r"\d{10}", cells[0]):  # Kraken's OHLC: mean price, volume, count
+        return (*front, *PRICES, "", "volume", "", *[""] * (len(first) - 8))
     # MetaTrader ends in tick volume, volume, spread.
     names = (*front, *PRICES, *("volume", "", "")[: numbers - 4])
     return (*names, *[""] * (len(first) - len(names)))

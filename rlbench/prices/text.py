@@ -47,15 +47,17 @@ def read_bytes(path: Path) -> bytes:
         data = path.read_bytes()
         if data[:2] == b"\x1f\x8b":
             return gzip.decompress(data)
-        if data[:4] == b"PK\x03\x04":
+        if data[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                members = [n for n in archive.namelist() if not n.endswith("/")]
+                members = [n for n in archive.namelist() if not n.endswith("/") and not n.startswith("__MACOSX/")]
+                if "[Content_Types].xml" in members:
+                    raise PriceError(f"{path.name} is a spreadsheet: save it as CSV, or pass pandas.read_excel(...)")
                 if len(members) != 1:
                     raise PriceError(
                         f"{path.name} holds {len(members)} files; unpack it and name one of: {members[:5]}"
                     )
                 return archive.read(members[0])
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise PriceError(f"cannot read {path}: {reason}. Check the path, or download the file again") from None
     return data
@@ -155,7 +157,8 @@ def _find_header(top: list[list[str]], source: str, columns: list[str] | None) -
         i for i, row in enumerate(top) if count_known(row) >= 2 or (count_known(row) and count_known(blocks[i]) >= 2)
     ]
     if columns is not None:
-        return (known[0] + 1 if known else 0), [columns]
+        data = next((i for i, row in enumerate(top) if _is_data(row)), 0)
+        return (known[0] + 1 if known else data), [columns]
     if known:
         stop = known[0] + 1
         while stop < len(top) and stop < known[0] + 4 and not _is_data(top[stop]):
@@ -167,11 +170,22 @@ def _find_header(top: list[list[str]], source: str, columns: list[str] | None) -
     for i, row in enumerate(top):
         names = headerless(row)
         if names is not None:
+            _refuse_unknown_header(top[i - 1] if i else [], row, source)
             return i, [[name or "spread" for name in names]]
     raise PriceError(
         f"{source}: no header with names such as Date, Open, High, Low, Close, and no known form without header; "
         f'first line {top[0] if top else ""}. Name the columns: columns=["datetime", "open", "high", "low", "close"]'
     )
+
+
+def _refuse_unknown_header(above: list[str], first: list[str], source: str) -> None:
+    """Refuse names that nobody understood above the first row: they may well stand in another order than the usual."""
+    words = [cell for cell in above if re.search(r"[^\W\d]", cell)]
+    if len(above) == len(first) and len(words) >= 3:
+        raise PriceError(
+            f"{source}: no price in the header {above}; name the columns in their order, for example "
+            'columns=["datetime", "open", "high", "low", "close", "volume"], "" for one that is not needed'
+        )
 
 
 def _is_data(row: list[str]) -> bool:

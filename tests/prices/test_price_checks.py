@@ -106,3 +106,8 @@ def test_lunch_breaks_and_nights_are_no_holes(told):
 def test_a_first_row_without_prices_is_no_header(load, told):
     market = load("Date,Open,Close\n2020-01-02,,\n2020-01-03,1,1\n2020-01-06,1,1.1\n")
     assert len(told(market, "dropped 1 row(s) without prices, first line 2 (2020-01-02)")) == 2
+
+
+def test_several_instruments_in_one_file_are_refused(refused):
+    bars = "".join(f"2020-01-02 09:{m},{p}\n" for m in range(30, 40) for p in (1, 700))
+    refused("line 3: 2020-01-02 09:30.*several instruments.*ticker", "Time,Close\n" + bars)

@@ -130,3 +130,43 @@ def test_adjusted_columns_beside_raw_ones(load, check):
     )
     market = check(load(text), [1.5, 1.2], DAYS)
     assert market.prices.iloc[0].tolist() == [1, 2, 0.5, 1.5, 20]
+
+
+def test_kraken_klines_hold_a_mean_price_before_the_volume(load, check):
+    rows = "1577836800,10,12,9,11,10.5,700,4\n1577840400,11,12,9,10,10.6,800,5\n"
+    market = check(load(rows), [11, 10], ["2020-01-01 00:00", "2020-01-01 01:00"])
+    assert market.prices["volume"].tolist() == [700, 800]
+
+
+def test_a_header_in_an_unknown_language_is_not_read_by_position(load, refused, check):
+    rows = "2020-01-02,1.5,2,.5,1,7\n2020-01-03,1.2,2,1,1.5,8\n"  # close first, open last
+    refused("Zeitpunkt.*columns=", "Zeitpunkt,Slut,Topp,Botten,Start,Antal\n" + rows)
+    names = ["date", "close", "high", "low", "open", ""]
+    market = check(load("Zeitpunkt,Slut,Topp,Botten,Start,Antal\n" + rows, columns=names), [1.5, 1.2], DAYS)
+    assert market.prices["open"].tolist() == [1, 1.5]
+    check(load("an export\n2020-01-02,1,2,.5,1.5\n2020-01-03,1.5,2,1,1.2\n"), [1.5, 1.2], DAYS)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Data,Otwarcie,Najwyzszy,Najnizszy,Zamkniecie,Wolumen", "날짜,시가,고가,저가,종가,거래량",
+        "Data,Abertura,Máxima,Mínima,Último,Vol.", "Дата,Откр.,Макс.,Мин.,Цена,Объём",
+    ],
+)  # fmt: skip
+def test_more_languages(load, header, check):
+    market = check(load(f"{header}\n2020-01-02,1,2,.5,1.5,10\n2020-01-03,1.5,2,1,1.2,0\n"), [1.5, 1.2], DAYS)
+    assert not market.notices
+
+
+def test_the_previous_close_is_no_close(load, refused, check):
+    rows = "\n2020-01-02,1,2,.5,9,1.5\n2020-01-03,1,2,.5,1.5,1.2\n"
+    check(load("Date,Open,High,Low,Prev. Close,Close" + rows), [1.5, 1.2], DAYS)
+    refused("no column for a close", "Date,Open,High,Low,Prev. Close,Foo" + rows)
+    check(load("Date,X.Open,X.High,X.Low,Y.Close,Close" + rows), [1.5, 1.2], DAYS)  # the plain name is trusted more
+
+
+def test_a_column_of_names_chooses_like_tickers(load, refused, check):
+    text = "date,close,Name\n2020-01-02,1.5,AAA\n2020-01-03,1.2,AAA\n2020-01-02,7,BBB\n2020-01-03,8,BBB\n"
+    refused("2 tickers.*AAA, BBB", text)
+    check(load(text, ticker="BBB"), [7, 8], DAYS)

@@ -1,7 +1,9 @@
 """Files of terminals and vendors, named columns, and files that are none."""
 
 import gzip
+import io
 import sys
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -119,7 +121,7 @@ def test_files_that_are_none(content, pattern, refused):
 
 def test_a_path_that_is_none(tmp_path):
     for path in (tmp_path / "absent.csv", tmp_path):
-        with pytest.raises(PriceError, match="no file"):
+        with pytest.raises(PriceError, match="no file|is a folder"):
             load_prices(path)
 
 
@@ -141,3 +143,24 @@ def test_parquet_without_pyarrow_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(PriceError, match="pip install pyarrow"):
         load_prices(tmp_path / "p.parquet")
+
+
+def _zipped(**members: str) -> bytes:
+    with zipfile.ZipFile(memory := io.BytesIO(), "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return memory.getvalue()
+
+
+def test_zips_that_hold_more_or_less_than_one_readable_file(load, refused, check):
+    check(load(_zipped(**{"p.csv": PLAIN, "__MACOSX/._p.csv": "x"})), [1.5, 1.2], DAYS)
+    refused("holds 2 files", _zipped(**{"a.csv": PLAIN, "b.csv": PLAIN}))
+    refused("holds 0 files", _zipped())
+    refused("spreadsheet: save it as CSV", _zipped(**{"[Content_Types].xml": "<x/>", "xl/workbook.xml": "<x/>"}))
+    data = bytearray(_zipped(**{"p.csv": PLAIN}))
+    entry = data.find(b"PK\x01\x02")
+    locked, packed = data.copy(), data.copy()
+    locked[6], locked[entry + 8] = 1, 1  # flag: needs a password
+    refused("cannot read.*encrypted", bytes(locked))
+    packed[8], packed[entry + 10] = 99, 99  # no known way of packing
+    refused("cannot read.*compression", bytes(packed))
