@@ -188,6 +188,8 @@ def from_prices(
 
 def _scaled(values: np.ndarray, scaler: Scaler, names: tuple[str, ...]) -> np.ndarray:
     """Scale and check once, in float32, that every value is finite. (T, F)"""
+    if not isinstance(scaler, Scaler):
+        raise PriceError(f"scaler= takes a rlbench.market.Scaler, such as another market's .scaler, not {scaler!r}")
     if np.shape(scaler.mean) != (len(names),) or np.shape(scaler.std) != (len(names),):
         raise PriceError(f"scaler has shapes {np.shape(scaler.mean)}, {np.shape(scaler.std)} for {len(names)} features")
     usable = np.isfinite(scaler.mean) & np.isfinite(scaler.std) & (np.asarray(scaler.std) > 0)  # (F,)

@@ -133,6 +133,8 @@ def test_a_frozen_scaler_must_fit():
         from_prices(walk(50), name="w", scaler=Scaler(np.zeros(3), np.ones(3)))
     with pytest.raises(PriceError, match="above zero"):
         from_prices(walk(50), name="w", scaler=Scaler(np.zeros(10), np.zeros(10)))
+    with pytest.raises(PriceError, match=r"\.scaler, not"):
+        from_prices(walk(50), name="w", scaler=(np.zeros(10), np.ones(10)))
 
 
 def test_features_are_bounded_and_constant_ones_stay_finite():

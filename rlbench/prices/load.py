@@ -113,7 +113,9 @@ def _choose_columns(table: Table, ticker: str | None) -> dict[str, int]:
             candidates.setdefault(known[0], []).append((known[1], position))
     if "ticker" in candidates and table.tickers is None:
         cells = table.cells.iloc[:, min(candidates["ticker"])[1]].astype(str).str.strip()
-        table.keep((cells == _ticker(table, list(cells.unique()), ticker)).to_numpy())
+        chosen = _ticker(table, list(cells.unique()), ticker)
+        if ticker is not None:  # else there is one only, and a row that does not name it is not lost in silence
+            table.keep((cells == chosen).to_numpy())
     elif table.tickers is not None:
         prices = [p for field in (*PRICES, "adjusted", "volume") for _, p in candidates.get(field, [])]
         wanted = _ticker(table, [table.tickers[p] for p in prices], ticker)

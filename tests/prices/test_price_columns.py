@@ -170,3 +170,7 @@ def test_a_column_of_names_chooses_like_tickers(load, refused, check):
     text = "date,close,Name\n2020-01-02,1.5,AAA\n2020-01-03,1.2,AAA\n2020-01-02,7,BBB\n2020-01-03,8,BBB\n"
     refused("2 tickers.*AAA, BBB", text)
     check(load(text, ticker="BBB"), [7, 8], DAYS)
+
+
+def test_a_row_that_lacks_the_only_ticker_is_kept(load, check):
+    check(load("date,close,code\n2020-01-02,1.5,600519\n2020-01-03,1.2,\n"), [1.5, 1.2], DAYS)
