@@ -61,8 +61,7 @@ def start(quick: bool, threads: int = 0) -> Machine:
     if threads:
         torch.set_num_threads(threads)
     machine = describe()
-    threads = os.environ.get("OMP_NUM_THREADS", "not set")
-    card = f"{machine.card()}\nOMP_NUM_THREADS  {threads}"
+    card = f"{machine.card()}\nOMP_NUM_THREADS  {os.environ.get('OMP_NUM_THREADS', 'not set')}"
     stamp = (
         f'<p style="background:#fff3cd;color:#5c4300;padding:.2em .6em;font-weight:600">{QUICK}</p>' if quick else ""
     )
@@ -128,7 +127,7 @@ def table(rows: pd.DataFrame | Iterable[Mapping[str, Any]], columns: Sequence[st
     frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
     frame = frame if columns is None else frame[list(columns)]
     index = not isinstance(frame.index, pd.RangeIndex)
-    body = frame.map(_cell).to_html(index=index, escape=True, border=0, justify="left")
+    body = frame.map(_cell).to_html(index=index, index_names=False, escape=True, border=0, justify="left")
     body = re.sub(r"<(td|th)>", r'<\1 style="text-align:left">', body)
     display({"text/html": body, "text/plain": frame.to_string(index=index)}, raw=True)
 

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 def ladder(rows: pd.DataFrame, title: str = "") -> Figure:
     """One line for each row: its ratio with its interval, the A/A band behind it, on a log axis with 1 marked.
 
-    `rows`: label, ratio, ratio_low, ratio_high, aa_low, aa_high, verdict. Rows without a ratio are named as not measured.
+    `rows`: label, ratio, ratio_low, ratio_high, aa_low, aa_high, verdict. Rows without a ratio show their verdict instead.
     """
     count = len(rows)
     figure, (axis,) = new_figure(height=1.5 + 0.4 * count)
     for y, row in zip(range(count)[::-1], rows.to_dict("records"), strict=True):
         if pd.isna(row["ratio"]):
-            axis.annotate("not measured on this machine", (1, y), xytext=(4, 0), textcoords="offset points", va="center",
+            word = "not measured on this machine" if row["verdict"] == "not measured" else row["verdict"]
+            axis.annotate(word, (1, y), xytext=(4, 0), textcoords="offset points", va="center",
                           fontsize=8, color=DARK)  # fmt: skip
             continue
         colour = TONES.get(row["verdict"], DARK)
@@ -95,7 +96,7 @@ def crossover(rows: pd.DataFrame, title: str = "", mark: tuple[int, int] | None 
     axis.pcolormesh(np.arange(logs.shape[1] + 1) - 0.5, np.arange(logs.shape[0] + 1) - 0.5, logs, **limits)
     for (i, j), log in np.ndenumerate(logs):
         cell = value.iat[i, j]
-        word = {"faster": "GPU", "slower": "CPU"}.get(verdict.iat[i, j], "same")
+        word = {"faster": "GPU", "slower": "CPU", "no difference seen": "either"}.get(verdict.iat[i, j], "?")
         text = f"{word}\n{cell:.2g}×" if measured else _microseconds(cell)
         dark = abs(log) > 0.6 * span if measured else log > (np.nanmin(logs) + np.nanmax(logs)) / 2
         axis.text(j, i, text, ha="center", va="center", fontsize=9, color="white" if dark else "black")

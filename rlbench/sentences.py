@@ -7,7 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-TONES = {"faster": "faster", "slower": "slower", "not measured": "not measured"}
+from rlbench.reporting.findings import QUICK
+
+TONES = {"faster": "faster", "slower": "slower"}
+TONES |= dict.fromkeys(("not measured", "not the same", "failed"), "not measured")
+ELSEWHERE = ": not measured on this machine"  # the end of a reason, as rows have it
 
 
 def interval(value: float, low: float, high: float, digits: int = 2) -> str:
@@ -22,13 +26,16 @@ def tone(row: Mapping[str, Any]) -> str:
 
 def compare(what: str, against: str, row: Mapping[str, Any]) -> str:
     """One sentence: is `what` faster than `against`, by the row's ratio, interval, A/A band and verdict?"""
-    if isinstance(row.get("not_measured"), str):
-        return f"{what}: {row['not_measured']}."
+    verdict, reason = str(row["verdict"]), row.get("not_measured")
+    if isinstance(reason, str):
+        return f"{what} against {against}: not measured on this machine ({reason.removesuffix(ELSEWHERE)})."
+    if row["ratio"] != row["ratio"]:
+        return f"{what} against {against}: {verdict}, so there is no ratio."
     ratio = interval(row["ratio"], row["ratio_low"], row["ratio_high"])
-    if row["verdict"] in ("faster", "slower"):
-        return f"{what} is {row['verdict']} than {against}: {ratio} times as fast."
+    if verdict in ("faster", "slower"):
+        return f"{what} is {verdict} than {against}: {ratio} times as fast."
     band = f"the same code timed twice reads {row['aa_low']:.2f} to {row['aa_high']:.2f}"
-    seen = "too few rounds to tell" if row["verdict"] == "too few rounds" else "no difference seen"
+    seen = f"{verdict} to tell" if verdict.startswith("too few") else verdict
     return f"{what} against {against}: {seen}, {ratio} times as fast ({band})."
 
 
@@ -38,7 +45,15 @@ def advise(row: Mapping[str, Any], switch: str) -> str:
         return f"Turn on {switch} here."
     if row["verdict"] == "slower":
         return f"Do not turn on {switch} here: it costs time."
-    return f"{switch}: leave it as it is; nothing is gained here."
+    if row["verdict"] == "no difference seen":
+        return f"{switch}: leave it as it is; nothing is gained here."
+    return f"{switch}: nothing to say here."
+
+
+def learning(row: Mapping[str, Any]) -> str:
+    """What a study's row says of learning, as a sentence without the stamp that the finding bears itself."""
+    text = str(row["learns"]).removesuffix(f" ({QUICK})")
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def by_verdict(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
@@ -47,10 +62,10 @@ def by_verdict(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
     `rows`: label, verdict, ratio, ratio_low, ratio_high, not_measured.
     """
     starts = {
-        "faster": "Faster than plain's variant here",
-        "slower": "Slower than plain's variant here, so leave these off",
-        "no difference seen": "No difference seen from plain's variant",
-        "too few rounds": "Too few rounds to tell",
+        "faster": "Faster than plain's variant here, times as fast",
+        "slower": "Slower than plain's variant here, so leave these off, times as fast",
+        "no difference seen": "No difference seen from plain's variant, times as fast",
+        "too few rounds": "Too few rounds to tell, times as fast",
         "not measured": "Not measured on this machine",
         "not the same": "Another answer than the plainest variant's, so not timed",
         "failed": "Failed",
@@ -59,13 +74,13 @@ def by_verdict(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
         part = rows.loc[rows["verdict"] == verdict].sort_values(by="ratio", ascending=False)
         if len(part):
             words = [_named(row) for row in part.to_dict("records")]
-            yield f"{start}: {', '.join(words)}.", TONES.get(verdict, "none")
+            yield f"{start}: {'; '.join(words)}.", TONES.get(verdict, "none")
 
 
 def _named(row: Mapping[str, Any]) -> str:
     if row["ratio"] != row["ratio"]:
         return str(row["label"])
-    return f"{row['label']} {interval(row['ratio'], row['ratio_low'], row['ratio_high'])} times as fast"
+    return f"{row['label']}: {interval(row['ratio'], row['ratio_low'], row['ratio_high'])}"
 
 
 def seconds(value: float) -> str:

@@ -37,6 +37,7 @@ def test_ladder_marks_one_and_names_what_is_slower_and_not_measured():
             ratio_row("replay deque", 0.4, 0.38, 0.42, "slower"),
             ratio_row("optimizer fused", 2.0, 1.9, 2.1, "faster"),
             {**ratio_row("transfer pinned", NAN, NAN, NAN, "not measured"), "aa_low": NAN, "aa_high": NAN},
+            {**ratio_row("transfer pinned", NAN, NAN, NAN, "failed"), "aa_low": NAN, "aa_high": NAN},
         ]
     )
     figure = drawn(plots.ladder(rows, "title"))
@@ -46,7 +47,7 @@ def test_ladder_marks_one_and_names_what_is_slower_and_not_measured():
     low, high = axis.get_xlim()
     assert low < 0.38 and high > 2.1
     text = words(figure)
-    assert "0.40×" in text and "slower" in text and "faster" in text and "not measured on this machine" in text
+    assert all(part in text for part in ("0.40×", "slower", "faster", "not measured on this machine", "failed"))
 
 
 def test_ladder_of_one_row_near_one_has_ticks():

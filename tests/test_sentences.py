@@ -1,6 +1,7 @@
 """Sentences say slower as plainly as faster, and nothing where nothing was seen."""
 
 import pandas as pd
+import pytest
 
 from rlbench import sentences as s
 
@@ -26,7 +27,14 @@ def test_a_reason_that_a_frame_turned_into_nan_is_no_reason():
     )
     first, second = frame.to_dict("records")
     assert "is slower than" in s.compare("A", "B", first)
-    assert s.compare("A", "B", second) == "A: needs CUDA."
+    assert s.compare("A", "B", second) == "A against B: not measured on this machine (needs CUDA)."
+
+
+@pytest.mark.parametrize("verdict", ["too few rounds", "too few seeds", "not the same", "failed", "not measured"])
+def test_what_is_not_known_is_not_called_the_same(verdict):
+    none = float("nan") if verdict.startswith(("not", "failed")) else 1.0
+    said = s.compare("A", "B", {**ROW, "ratio": none, "verdict": verdict}) + s.advise({"verdict": verdict}, "A")
+    assert verdict in said and "nan" not in said and "no difference" not in said and "nothing is gained" not in said
 
 
 def test_by_verdict_names_every_row_once():
@@ -34,8 +42,12 @@ def test_by_verdict_names_every_row_once():
     rows = pd.DataFrame([{**ROW, "label": f"row{i}", "verdict": v} for i, v in enumerate(verdicts)])
     rows.loc[2, "ratio"] = float("nan")
     said = {tone: text for text, tone in s.by_verdict(rows)}
-    assert "row1 0.40" in said["faster"] and "row0 0.40" in said["slower"] and "leave these off" in said["slower"]
+    assert "row1: 0.40" in said["faster"] and "row0: 0.40" in said["slower"] and "leave these off" in said["slower"]
     assert said["not measured"] == "Not measured on this machine: row2."
+
+
+def test_learning_is_said_once_and_stamped_elsewhere():
+    assert s.learning({"learns": "not shown to learn the same (quick: do not cite)"}) == "Not shown to learn the same."
 
 
 def test_seconds_take_a_fitting_unit():
