@@ -6,6 +6,7 @@ STAMP = $(VENV)/.installed
 DEV_STAMP = $(STAMP:%=%-dev)
 BENCH := .venv-benchmark
 SYSTEM_PYTHON ?= python3
+LAB :=  # flags for JupyterLab: make lab LAB="--port 9000 --no-browser"
 
 .PHONY: report report-full test test-slow lint lab readme benchmark clean
 
@@ -28,7 +29,7 @@ lint: $(DEV_STAMP)
 	$(PYTHON) -m pyright rlbench
 
 lab: $(STAMP)
-	$(PYTHON) -m jupyterlab notebooks
+	$(PYTHON) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB) notebooks
 
 readme: $(STAMP)  ## the README's table from the recorded rows
 	$(PYTHON) -m rlbench.readme
