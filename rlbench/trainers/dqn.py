@@ -29,10 +29,11 @@ from rlbench.random import Purpose, Stream, random_bits
 from rlbench.speedups import SPEEDUPS, Choices
 from rlbench.trainers.evaluate import evaluate
 from rlbench.trainers.explore import EpsilonGreedy
+from rlbench.trainers.finite import check_start, check_step
 from rlbench.trainers.history import History
 from rlbench.trainers.interrupt import interrupt_calls
 from rlbench.trainers.logbook import Logbook
-from rlbench.trainers.schedule import Every, linear, update_points
+from rlbench.trainers.schedule import Every, linear, update_points, warn_without_updates
 
 
 class DQN:
@@ -61,7 +62,9 @@ class DQN:
         self.device = resolve_device(device)
         self.choices = choices = choices or Choices.plain(self.device)
         choices.check("dqn", config, self.device)
+        warn_without_updates(config)
         self.collector = make_collector(env, config.num_envs, config.seed)
+        check_start(self.collector.obs, self.collector.name)
         self.make_eval_env = _evaluation(env, eval_env, config)
         self.spec = RowSpec(self.collector.spec.obs_size, self.collector.spec.num_actions, self.collector.masked)
 
@@ -95,6 +98,8 @@ class DQN:
         tensorboard: str | None = None,
     ) -> History:
         """Train to `total_timesteps`, or until `stop()` or an interrupt, and evaluate the greedy policy.
+
+        Called again after a stop it goes on from there; each call's History has the rows and seconds of that call alone.
 
         Args:
             progress: False hides it; None shows a bar on a terminal, a line every few seconds elsewhere.
@@ -132,6 +137,7 @@ class DQN:
                 self.replay.add(rows)
         self.iterations += 1
         self.env_steps += len(actions) if collected.valid is None else int(np.count_nonzero(collected.valid))
+        check_step(collected, self.collector, self.env_steps)
         log.episodes(self.collector.finished)
 
     def sample(self) -> Transitions:

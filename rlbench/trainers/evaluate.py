@@ -10,6 +10,7 @@ import numpy as np
 from rlbench.envs.one_by_one import env_seed
 from rlbench.envs.spaces import describe_spaces, mask_of, reset_env
 from rlbench.random import Purpose
+from rlbench.trainers.finite import check_evaluation
 
 # (N, D) float32 observations and (N, A) legal actions or None -> (N,) int64 actions
 Policy = Callable[[np.ndarray, "np.ndarray | None"], np.ndarray]
@@ -43,12 +44,13 @@ def evaluate(
 def _run(policy: Policy, envs: list[Any], quota: list[int], seed: int, should_stop: Callable[[], bool]) -> list[float]:
     spec = describe_spaces(envs[0].observation_space, envs[0].action_space, "the evaluation env")
     obs = np.empty((len(envs), spec.obs_size), np.float32)  # (N, D)
-    masks: list[np.ndarray | None] = [None] * len(envs)
+    masks: list[Any] = [None] * len(envs)  # each (A,) bool, or None
     returns: list[list[float]] = [[] for _ in envs]
-    running = [0.0] * len(envs)
+    running, lengths = [0.0] * len(envs), [0] * len(envs)
 
-    def take(i: int, after: Any, info: dict) -> None:
+    def take(i: int, after: Any, info: dict, reward: float = 0.0) -> None:
         obs[i] = np.reshape(after, -1)
+        check_evaluation(obs[i], reward, spec.name, i, lengths[i])
         masks[i] = mask_of(info, spec.name, spec.num_actions)
 
     for i, env in enumerate(envs):
@@ -61,12 +63,12 @@ def _run(policy: Policy, envs: list[Any], quota: list[int], seed: int, should_st
         actions = policy(obs[active], mask)
         for i, action in zip(list(active), actions.tolist(), strict=True):
             after, reward, terminated, truncated, info = envs[i].step(action + spec.first_action)
-            running[i] += float(reward)
+            running[i], lengths[i] = running[i] + float(reward), lengths[i] + 1
+            take(i, after, info, float(reward))
             if not (terminated or truncated):
-                take(i, after, info)
                 continue
             returns[i].append(running[i])
-            running[i] = 0.0
+            running[i], lengths[i] = 0.0, 0
             if len(returns[i]) == quota[i]:
                 active.remove(i)
             else:

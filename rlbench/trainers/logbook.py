@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlbench.progress import Progress
 from rlbench.timing import synchronize
+from rlbench.trainers.finite import check_loss
 from rlbench.trainers.schedule import Every
 
 if TYPE_CHECKING:
@@ -33,13 +34,17 @@ class Logbook:
         self.trainer, self.config, self.on_log = trainer, trainer.config, on_log
         self.history: History = trainer.new_history()
         self.writer = _writer(tensorboard)
-        self.log_due, self.evaluation_due = Every(self.config.log_frequency), Every(self.config.eval_frequency)
+        self.first = trainer.env_steps
+        self.log_due = Every(self.config.log_frequency, self.first)
+        self.evaluation_due = Every(self.config.eval_frequency, self.first)
         self.recent: deque[float] = deque(maxlen=RECENT_EPISODES)
-        self.progress = Progress(self.config.total_timesteps, f"DQN on {trainer.collector.name}", "steps", progress)
+        self.progress = Progress(
+            self.config.total_timesteps - self.first, f"DQN on {trainer.collector.name}", "steps", progress
+        )
         self.start = self.total_start = time.perf_counter()
         self.paused = 0.0  # seconds in evaluations
         self.warm: tuple[int, float] | None = None  # env steps and seconds when the warm-up was over
-        self.last = (trainer.env_steps, 0.0)  # of the last row
+        self.last = (trainer.env_steps, 0.0, trainer.updates)  # of the last row
 
     def __enter__(self) -> Logbook:
         return self
@@ -75,9 +80,11 @@ class Logbook:
     def write_row(self) -> None:
         trainer, seconds = self.trainer, self.seconds()
         loss, q = trainer.read_losses()
+        if trainer.updates > self.last[2]:
+            check_loss(loss, self.config, trainer.env_steps, trainer.updates)
         steps = trainer.env_steps - self.last[0]
         sps = steps / max(1e-9, seconds - self.last[1])
-        self.last = (trainer.env_steps, seconds)
+        self.last = (trainer.env_steps, seconds, trainer.updates)
         mean_return = statistics.fmean(self.recent) if self.recent else float("nan")
         row = (trainer.env_steps, seconds, trainer.updates, loss, q, trainer.epsilon, sps, mean_return)
         self.history.log_rows.append(row)
@@ -110,12 +117,12 @@ class Logbook:
         if trainer.env_steps > self.last[0]:
             self.write_row()
         history.train_s = self.seconds()
-        steps, since = self.warm if self.warm and self.warm[0] < trainer.env_steps else (0, 0.0)
+        steps, since = self.warm if self.warm and self.warm[0] < trainer.env_steps else (self.first, 0.0)
         history.sps = (trainer.env_steps - steps) / max(1e-9, history.train_s - since)
         history.env_steps, history.updates = trainer.env_steps, trainer.updates
         history.target_syncs = trainer.target_syncs
         history.returns = self.evaluate()
-        history.interrupted = trainer.stopping
+        history.interrupted, trainer.stopping = trainer.stopping, False
         state = trainer.online.state_dict()
         history.weights = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}  # sync: at the end
         history.total_s = time.perf_counter() - self.total_start

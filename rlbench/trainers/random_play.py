@@ -13,8 +13,10 @@ from rlbench.trainers.evaluate import evaluate
 from rlbench.trainers.explore import random_legal
 
 
-def random_return(make_env: Callable[[], Any], episodes: int, seed: int) -> float:
-    """Mean return of the policy that draws each legal action with the same chance."""
+def random_return(
+    make_env: Callable[[], Any], episodes: int, seed: int, should_stop: Callable[[], bool] = lambda: False
+) -> float | None:
+    """Mean return of the policy that draws each legal action with the same chance; None where `should_stop` said so."""
     env = make_env()
     actions = describe_spaces(env.observation_space, env.action_space, "the evaluation env").num_actions
     env.close()
@@ -26,5 +28,5 @@ def random_return(make_env: Callable[[], Any], episodes: int, seed: int) -> floa
         bits = stream.bits(next(calls))
         return to_below(bits, actions) if mask is None else random_legal(bits, mask)
 
-    returns = evaluate(policy, make_env, episodes, seed)
-    return sum(returns) / len(returns)
+    returns = evaluate(policy, make_env, episodes, seed, should_stop)
+    return sum(returns) / len(returns) if returns else None

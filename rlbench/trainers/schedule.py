@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
+
+from rlbench.config import DQNConfig
 
 
 class Every:
@@ -26,6 +29,18 @@ def update_points(before: int, now: int, learning_starts: int, train_frequency: 
     first = max(before, learning_starts) // train_frequency + 1
     for k in range(first, now // train_frequency + 1):
         yield k * train_frequency
+
+
+def warn_without_updates(config: DQNConfig) -> None:
+    """Say so where a training is over before its first update."""
+    steps = -(-config.total_timesteps // config.num_envs) * config.num_envs
+    if any(update_points(0, steps, config.learning_starts, config.train_frequency)):
+        return
+    warnings.warn(
+        f"nothing will be learnt: total_timesteps={config.total_timesteps} are over before the first update, which "
+        f"learning_starts={config.learning_starts} and train_frequency={config.train_frequency} put off.",
+        stacklevel=3,
+    )
 
 
 def linear(start: float, end: float, duration: float, step: int) -> float:

@@ -275,3 +275,19 @@ def test_tensorboard_scalars_or_the_line_that_installs_it(tmp_path):
 
 def test_public_names():
     assert rlbench.DQN is DQN and rlbench.SPEEDUPS["replay"].variants["deque"]
+
+
+def test_after_a_stop_training_can_go_on_to_the_same_end():
+    """Stopped at 100 of 300 env steps and called again: the weights of one uninterrupted run; each call has its own rows."""
+    trainer = DQN(SMALL)
+    first = trainer.train(progress=False, on_log=lambda row: trainer.stop())
+    second = trainer.train(progress=False)
+    assert (first.interrupted, second.interrupted) == (True, False)
+    assert first.to_frame().env_step.tolist() == [100] and second.to_frame().env_step.tolist() == [200, 300]
+    assert second.env_steps == 300 and second.returns and second.weights_sha256 == run().weights_sha256
+
+
+def test_a_training_without_an_update_says_so():
+    with pytest.warns(UserWarning, match=r"nothing will be learnt: total_timesteps=300 .* learning_starts=300"):
+        history = DQN(SMALL.replace(learning_starts=300)).train(progress=False)
+    assert history.updates == 0 and np.isnan(history.to_frame().loss).all()

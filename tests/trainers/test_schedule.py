@@ -1,8 +1,11 @@
 """Periods fire by crossing a threshold, whatever the stride."""
 
+import warnings
+
 import pytest
 
-from rlbench.trainers.schedule import Every, linear, update_points
+from rlbench import DQNConfig
+from rlbench.trainers.schedule import Every, linear, update_points, warn_without_updates
 
 
 @pytest.mark.parametrize("stride", [1, 3, 8, 10, 7])
@@ -37,3 +40,20 @@ def test_learning_starts_after_its_step():
 def test_linear():
     assert [linear(1.0, 0.2, 4, step) for step in (0, 1, 2, 4, 9)] == pytest.approx([1.0, 0.8, 0.6, 0.2, 0.2])
     assert linear(1.0, 0.1, 0, 0) == 0.1
+
+
+@pytest.mark.parametrize(
+    ("settings", "updates"),
+    [
+        ({"total_timesteps": 100, "learning_starts": 100}, 0),
+        ({"total_timesteps": 100, "learning_starts": 99, "train_frequency": 1}, 1),
+        ({"total_timesteps": 9, "learning_starts": 0, "train_frequency": 10}, 0),
+        ({"total_timesteps": 9, "learning_starts": 0, "train_frequency": 10, "num_envs": 4}, 1),  # goes on to 12
+    ],
+)
+def test_warns_exactly_where_there_is_no_update(settings, updates):
+    config = DQNConfig(**settings)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_without_updates(config)
+    assert len(caught) == (updates == 0)
