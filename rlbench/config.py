@@ -25,7 +25,7 @@ class DQNConfig:
 
     total_timesteps: int = option(100_000, "env steps to train for", low=1)
     num_envs: int = option(1, "environments stepped together", low=1)
-    learning_rate: float = option(2.5e-4, "step size of Adam", low=0.0)
+    learning_rate: float = option(2.5e-4, "step size of Adam", low=0.0, high=1e6)
     anneal_lr: bool = option(False, "let the step size fall linearly to 0 at total_timesteps")
     buffer_size: int = option(10_000, "transitions that replay holds", low=1)
     gamma: float = option(0.99, "discount of one step", low=0.0, high=1.0)
@@ -136,7 +136,8 @@ def checked_number(field: dataclasses.Field, kind: type, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, accepted):
         raise ConfigError(f"{field.name} must be {what}, not {value!r} ({type(value).__name__}).")
     low, high = field.metadata["low"], field.metadata["high"]
-    if not low <= value <= high or not math.isfinite(value):
-        limits = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
+    if not low <= value <= high or value == math.inf:
+        top = str(high) if kind is int else f"{high:g}"
+        limits = f"at least {low:g}" if high == math.inf else f"from {low:g} to {top}"
         raise ConfigError(f"{field.name} must be {limits}, not {value!r}.")
     return kind(value)

@@ -61,3 +61,11 @@ def test_config_is_frozen_and_documented():
     assert all(field.metadata["help"] for field in dataclasses.fields(DQNConfig))
     with pytest.raises(ConfigError):  # a failed change leaves nothing behind
         DQNConfig().replace(batch_size=0)
+
+
+def test_the_limits_in_a_refusal_are_exact():
+    with pytest.raises(ConfigError, match="seed must be from 0 to 9223372036854775807, not 9223372036854775808"):
+        DQNConfig(seed=2**63)
+    with pytest.raises(ConfigError, match=r"learning_rate must be from 0 to 1e\+06, not 1e\+300"):
+        DQNConfig(learning_rate=1e300)
+    assert DQNConfig(seed=2**63 - 1).seed == 2**63 - 1

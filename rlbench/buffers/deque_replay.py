@@ -18,7 +18,7 @@ class DequeReplay:
 
     def __init__(self, spec: RowSpec, capacity: int, device: str | torch.device = "cpu") -> None:
         del device  # rows stay Python objects on the host, wherever the network is
-        self.spec, self.capacity = spec, check_capacity(capacity)
+        self.spec, self.capacity = spec, check_capacity(capacity, spec)
         self.rows: deque[tuple] = deque(maxlen=self.capacity)
         self.head = 0  # the slot that the next row would take in a ring
 

@@ -16,7 +16,7 @@ class RingNumpy:
 
     def __init__(self, spec: RowSpec, capacity: int, device: str | torch.device = "cpu") -> None:
         del device  # NumPy's memory is the host's, wherever the network is
-        self.spec, self.capacity = spec, check_capacity(capacity)
+        self.spec, self.capacity = spec, check_capacity(capacity, spec)
         self.size = self.head = 0
         n, scalars = self.capacity, (self.capacity,)
         self.fields = Transitions(

@@ -19,7 +19,8 @@ class RingTorch:
     gives = "tensors"
 
     def __init__(self, spec: RowSpec, capacity: int, device: str | torch.device = "cpu") -> None:
-        self.spec, self.capacity, self.device = spec, check_capacity(capacity), torch.device(device)
+        self.spec, self.device = spec, torch.device(device)
+        self.capacity = check_capacity(capacity, spec, device)
         self.size = self.head = 0
         self.widths = [spec.obs_size, spec.obs_size, len(SCALARS), spec.mask_size]
         self.rows = torch.zeros((self.capacity, sum(self.widths)), dtype=torch.float32, device=self.device)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
+
+from rlbench.probe import Probe
+
 
 class RowSpec(NamedTuple):
     """Sizes of a transition's fields."""
@@ -24,10 +28,26 @@ class ReplayError(ValueError):
     """Rows that do not fit the replay."""
 
 
-def check_capacity(capacity: int) -> int:
+def check_capacity(capacity: int, spec: RowSpec, device: str | torch.device = "cpu") -> int:
+    """The capacity, or a ReplayError where its rows could not fit into the memory of the device."""
     if capacity < 1:
         raise ReplayError(f"capacity must be at least 1, not {capacity}.")
+    need = 4 * capacity * (2 * spec.obs_size + len(SCALARS) + spec.mask_size)  # bytes, all float32
+    has = memory_bytes(torch.device(device))
+    if has is not None and need > has:
+        raise ReplayError(
+            f"buffer_size={capacity:,} rows with observations of {spec.obs_size:,} numbers take {need / 1e9:,.1f} GB, and "
+            f"{device} has {has / 1e9:,.1f} GB: accepted here are up to {has * capacity // need:,}."
+        )
     return int(capacity)
+
+
+def memory_bytes(device: torch.device) -> int | None:
+    """All memory of a device; None where the system does not say."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    gigabytes = Probe().memory_gb()
+    return None if gigabytes is None else int(gigabytes * 1e9)
 
 
 def spans(head: int, rows: int, capacity: int) -> list[tuple[slice, slice]]:

@@ -106,3 +106,9 @@ def test_spans_cover_every_slot_once():
     assert spans(4, 3, 5) == [(slice(4, 5), slice(0, 1)), (slice(0, 2), slice(1, 3))]
     assert spans(2, 3, 5) == [(slice(2, 5), slice(0, 3))]
     assert spans(1, 7, 5) == [(slice(3, 5), slice(2, 4)), (slice(0, 3), slice(4, 7))]
+
+
+@pytest.mark.parametrize("kind", [DequeReplay, RingNumpy, RingTorch])
+def test_a_replay_larger_than_the_memory_is_refused_at_once(kind):
+    with pytest.raises(ReplayError, match=r"buffer_size=10,000,000,000,000 rows .* take 520,000.0 GB, and cpu has"):
+        kind(RowSpec(obs_size=4, num_actions=2), 10**13)  # 4 + 4 + 5 numbers of 4 bytes
