@@ -24,6 +24,9 @@ class Choices:
     or refuse.
     """
 
+    _variants: dict[str, str]
+    explicit: frozenset[str]
+
     def __init__(self, **variants: str) -> None:
         self._fill(PLAIN_CPU, variants)
 
@@ -128,6 +131,8 @@ class Choices:
         if text.lstrip().startswith("{"):
             try:
                 return cls(**json.loads(text))
+            except ChoiceError as error:
+                raise ChoiceError(f"{path}: {error}") from error
             except (json.JSONDecodeError, TypeError) as error:
                 raise ChoiceError(f"{path}: not a JSON object of slots and variants ({error}).") from error
         variants: dict[str, str] = {}
@@ -138,8 +143,13 @@ class Choices:
             slot, colon, variant = (part.strip().strip("\"'") for part in line.partition(":"))
             if not colon or not variant:
                 raise ChoiceError(f"{path}, line {number}: {line!r} is not of the form `slot: variant`.")
+            if slot in variants:
+                raise ChoiceError(f"{path}, line {number}: {slot} is set a second time; once is accepted.")
             variants[slot] = variant
-        return cls(**variants)
+        try:
+            return cls(**variants)
+        except ChoiceError as error:
+            raise ChoiceError(f"{path}: {error}") from error
 
 
 NAIVE = {
@@ -174,7 +184,7 @@ def _check_name(slot: str, variant: Any) -> None:
     if slot not in speedups:
         near = difflib.get_close_matches(slot, speedups, n=1)
         raise ChoiceError(
-            f"there is no slot {slot!r}: {'did you mean ' + near[0] + '? ' if near else ''}Slots are {', '.join(speedups)}."
+            f"there is no slot {slot!r}: {'did you mean ' + near[0] + '? ' if near else ''}slots are {', '.join(speedups)}."
         )
     if not isinstance(variant, str) or variant not in speedups[slot].variants:
         raise ChoiceError(f"{slot}={variant!r}: accepted are {', '.join(speedups[slot].variants)}.")

@@ -85,10 +85,10 @@ class Preallocated:
     def _wait_for_copies(self, turn: int) -> None:
         """Mark the end of the copies from the other buffer, whose transfer has been enqueued by now; await this one's."""
         if self.calls:
-            self.taken[1 - turn] = torch.cuda.Event()
-            self.taken[1 - turn].record()
-        if self.taken[turn] is not None:
-            self.taken[turn].synchronize()  # sync: this memory is about to be overwritten
+            self.taken[1 - turn] = event = torch.cuda.Event()
+            event.record()
+        if (mine := self.taken[turn]) is not None:
+            mine.synchronize()  # sync: this memory is about to be overwritten
 
     def _field(self, turn: int, name: str, items: Any, dtype: Any) -> Tensor | None:
         if items is None:

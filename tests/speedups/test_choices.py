@@ -101,3 +101,18 @@ def test_choices_files_are_checked(tmp_path):
             Choices.load(path)
     with pytest.raises(ChoiceError, match="neither naive, plain or fast, nor a file"):
         Choices.named("quick")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("replay: deque\nreplay: ring_numpy", r"mine.yaml, line 2: replay is set a second time"),
+        ("reply: deque", r"mine.yaml: there is no slot 'reply': did you mean replay"),
+        ('{"replay": "dequeue"}', r"mine.yaml: replay='dequeue': accepted are deque"),
+        ('{"replay": ', r"mine.yaml: not a JSON object"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named(tmp_path, text, says):
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(ChoiceError, match=says):
+        Choices.load(tmp_path / "mine.yaml")
