@@ -83,6 +83,8 @@ def _checked_slots(slots: Sequence[str] | None) -> tuple[str, ...]:
     for slot in slots or ():
         if slot not in SPEEDUPS:
             raise ChoiceError(f"there is no slot {slot!r}: slots are {', '.join(SPEEDUPS)}.")
+    if slots is not None and not slots:
+        raise ChoiceError(f"no slot is given: slots are {', '.join(SPEEDUPS)}; leave them out for all.")
     return tuple(SPEEDUPS) if slots is None else tuple(dict.fromkeys(slots))
 
 
@@ -101,6 +103,8 @@ def _choice_variants(mode: str, config: DQNConfig, device: torch.device, slots: 
         made.append(("fast", fast))
         back = {slot: variant for slot, variant in plain.to_dict().items() if fast.to_dict()[slot] != variant}
         made += [(f"fast, {slot}={back[slot]}", fast.replace(**{slot: back[slot]})) for slot in slots if slot in back]
+    if len(made) == 1:
+        raise ChoiceError(f"study mode {mode!r}: fast() on {device} changes none of {', '.join(slots)}; name others.")
     return tuple(Variant(label, choices, config, _reason(choices, config, device)) for label, choices in made)
 
 

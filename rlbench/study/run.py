@@ -63,6 +63,7 @@ def study(
     seeds = [int(seed) for seed in seeds]
     if not seeds or len(set(seeds)) != len(seeds):
         raise ConfigError(f"study seeds {seeds}: accepted are one or more different whole numbers, at best ten.")
+    should_stop = should_stop or (lambda: False)
     make_env = factory_of(env)
     make_eval = make_env if eval_env is None else factory_of(eval_env)
     episodes = plan.baseline.config.eval_episodes
@@ -72,8 +73,8 @@ def study(
         make_eval=make_eval,
         env_name=env_name or (env if isinstance(env, str) else None),
         seeds=seeds,
-        random_return=random_return(make_eval, episodes, seeds[0]) if episodes else None,
-        should_stop=should_stop or (lambda: False),
+        random_return=random_return(make_eval, episodes, seeds[0], should_stop) if episodes else None,
+        should_stop=should_stop,
         on_row=on_row or (lambda row: None),
     )
     return run.rows(progress, order_seed)
@@ -107,7 +108,7 @@ class _Study:
         runs += [(self.plan.baseline, "baseline"), (self.plan.baseline, "again")]
         total = len(self.seeds) * sum(variant.config.total_timesteps for variant, _ in runs)
         with Progress(total, "study", "steps", progress) as bar:
-            if not self._warm_up():
+            if self.should_stop() or not self._warm_up():
                 return self.kept
             for seed in self.seeds:
                 order = np.random.default_rng([order_seed, seed]).permutation(len(runs))

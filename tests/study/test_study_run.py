@@ -168,10 +168,13 @@ def test_rows_survive_the_way_through_a_file(trained, tmp_path):
 
 
 def test_stopping_keeps_complete_trainings_only():
-    calls = iter(range(1000))
-    made = plan("choices", TINY)
-    # Asked before each training and at each log point: the tenth question falls into the second or third training.
-    rows = study(made, Corridor, seeds=[1], progress=False, should_stop=lambda: next(calls) >= 8)
+    made, seen, asked = plan("choices", TINY), [], []
+
+    def should_stop():  # in the middle of the training after the first
+        asked.extend(seen)
+        return len(asked) > 1
+
+    rows = study(made, Corridor, seeds=[1], progress=False, should_stop=should_stop, on_row=seen.append)
     assert 1 <= len(rows) < 4
     assert all(row["env_steps"] == 120 for row in rows)
 
@@ -191,3 +194,16 @@ def test_without_evaluation_there_is_no_word_on_learning():
     summary = summarise(rows)
     assert set(summary["learns"]) == {"not evaluated"}
     assert summary["return_iqm"].isna().all()
+
+
+def test_a_stop_during_random_play_ends_the_study():
+    calls = iter(range(1000))
+    rows = study(plan("choices", TINY), Corridor, seeds=[1], progress=False, should_stop=lambda: next(calls) >= 2)
+    assert rows == [] and next(calls) < 20
+
+
+def test_a_plan_with_nothing_to_compare_is_refused():
+    with pytest.raises(ChoiceError, match="no slot is given"):
+        plan("alone", TINY, slots=())
+    with pytest.raises(ChoiceError, match=r"fast\(\) on cpu changes none of transfer"):
+        plan("cumulative", TINY, slots=["transfer"])
