@@ -78,8 +78,9 @@ def _plan(
     for size in sizes or ():
         if size < 1:
             raise ValueError(f"size {size}: sizes are whole numbers from 1")
-    wanted = [known[slot] for slot in (known if slots is None else slots)]
-    return [(slot, size) for slot in wanted for size in (sizes or (slot.sizes[:1] if quick else slot.sizes))]
+    wanted = [known[slot] for slot in dict.fromkeys(known if slots is None else slots)]
+    given = tuple(dict.fromkeys(sizes or ()))
+    return [(slot, size) for slot in wanted for size in (given or (slot.sizes[:1] if quick else slot.sizes))]
 
 
 def _run(jobs: Sequence[_Job], setting: _Setting, shown: bool, on_row: Callable[[Row], None]) -> list[Row]:

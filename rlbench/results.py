@@ -83,7 +83,7 @@ def versions() -> Mapping[str, str | None]:
     try:
         found["rlbench"] = metadata.version("rlbench")
     except metadata.PackageNotFoundError:  # run from a copied source tree
-        found["rlbench"] = getattr(sys.modules[__package__], "__version__", None)
+        found["rlbench"] = getattr(sys.modules["rlbench"], "__version__", None)
     return found
 
 

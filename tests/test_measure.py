@@ -217,3 +217,8 @@ def test_the_real_slots_are_measured_against_plain(monkeypatch):
         assert row["baseline"] == getattr(plain, row["slot"])
         assert row["same"] is True or row["not_measured"], row["error"]
     assert sum(row["verdict"] == "baseline" for row in rows) == len(SPEEDUPS)
+
+
+def test_a_slot_or_size_named_twice_is_measured_once():
+    rows = run(planted({"loop": double}), slots=["planted", "planted"], sizes=[3, 2, 3])
+    assert [row["size"] for row in rows] == [3, 2]
