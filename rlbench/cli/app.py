@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from rlbench.cli import machine, measure, report, study, train
 from rlbench.cli.arguments import Parser, with_hyphens
-from rlbench.cli.output import DONE, INTERRUPTED, REFUSED, Refusal, sentence
+from rlbench.cli.output import DONE, INTERRUPTED, REFUSED, Refusal, plain_warnings, sentence
 
 COMMANDS = (train, measure, study, report, machine)
 EXIT_CODES = "Exit codes: 0 done, 1 a check or notebook failed, 2 the input was refused."
@@ -41,7 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parse(words)
         if os.getcwd() not in sys.path and "" not in sys.path:
             sys.path.insert(0, os.getcwd())  # so that module:factory finds the reader's file, as `python -m` does
-        return args.run(args)
+        with plain_warnings():
+            return args.run(args)
     except Refusal as error:
         return _refused(error)
     except ValueError as error:
@@ -73,9 +74,10 @@ def _refused(error: BaseException) -> int:
 
 def _refusals() -> tuple[type, ...]:
     """The errors that say what is wrong with the input. Imported only once there is one."""
+    from rlbench.buffers import ReplayError
     from rlbench.config import ConfigError
     from rlbench.envs.spaces import EnvError
     from rlbench.prices.errors import PriceError
     from rlbench.speedups import ChoiceError
 
-    return ConfigError, ChoiceError, EnvError, PriceError
+    return ConfigError, ChoiceError, EnvError, PriceError, ReplayError

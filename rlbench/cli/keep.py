@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,10 @@ from rlbench.cli.output import plain
 
 
 def check_folder(folder: Path | None, force: bool) -> None:
-    """Refuse a folder that holds something, unless forced; ValueError names it."""
+    """Make the folder, now rather than after the training; refuse one that holds something, unless forced.
+
+    Raises ValueError that names it, or OSError where it cannot be made or written to.
+    """
     if folder is None:
         if force:
             raise ValueError("--force belongs to --out DIR, which was not given.")
@@ -22,6 +27,9 @@ def check_folder(folder: Path | None, force: bool) -> None:
         raise ValueError(
             f"--out {folder} is not empty: name another folder, or add --force to overwrite the run in it."
         )
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, "no permission to write", str(folder))
 
 
 def keep(folder: Path, history: Any, summary: dict[str, Any], choices: Any, device: Any) -> None:

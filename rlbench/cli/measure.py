@@ -58,7 +58,7 @@ def check(args: argparse.Namespace) -> None:
         if slot not in SPEEDUPS:
             near = difflib.get_close_matches(slot, SPEEDUPS, n=1)
             hint = f"did you mean {near[0]}? " if near else ""
-            raise ValueError(f"there is no slot {slot!r}: {hint}Slots are {', '.join(SPEEDUPS)}.")
+            raise ValueError(f"there is no slot {slot!r}: {hint}slots are {', '.join(SPEEDUPS)}.")
     for size in args.sizes or ():
         if size < 1:
             raise ValueError(f"--sizes {size}: accepted are whole numbers from 1.")

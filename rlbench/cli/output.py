@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,6 +71,14 @@ def refusing() -> Iterator[None]:
         if type(error).__module__.startswith("gymnasium.error"):  # known without importing Gymnasium
             raise Refusal(sentence(error)) from error
         raise
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """While open, a warning is a line on standard error, without the place in the code that gave it."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *rest, **more: print(f"rlbench: {message}", file=sys.stderr, flush=True)
+        yield
 
 
 def sentence(error: BaseException) -> str:

@@ -22,6 +22,11 @@ class Rows:
         self.path, self.record, self.kept = args.out, args.record, []
         if self.path.is_dir():
             raise ValueError(f"--out {self.path} is a folder: name a file, such as {self.path / 'rows.jsonl'}.")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.path, "ab") as file:  # fails now, not after the first row was measured
+            empty = file.tell() == 0
+        if empty:
+            self.path.unlink()
 
     def add(self, row: dict[str, object]) -> None:
         from rlbench.results import append

@@ -117,7 +117,7 @@ def announce(output: Output, planned: Any, seeds: list[int]) -> None:
 def table(summary: Any) -> str:
     """The summary for a terminal."""
     head = ("label", "seeds", "sps", "ratio", "95 % interval", "A/A band", "speed", "return", "learns", "100k", "1M")
-    lines = [head]
+    lines: list[tuple[str, ...]] = [head]
     for row in summary.itertuples():
         if isinstance(row.not_measured, str):
             lines.append((row.label, "0", *["-"] * 4, "not measured here", *["-"] * 4))

@@ -43,7 +43,6 @@ def run(args: argparse.Namespace) -> int:
 
     output = output_of(args)
     with refusing():
-        check_folder(args.out, args.force)
         changes = given(args, DQNConfig)
         DQNConfig.preset(args.preset or "default", **changes)  # before prices are read, which may take a while
         device = resolve_device(args.device)
@@ -51,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
         work = workload(args.env, prices=args.prices, ticker=args.ticker)
         config = work.config(args.preset, **changes)
         check_tensorboard(args.tensorboard)
+        check_folder(args.out, args.force)
     trainer = DQN(config, choices, work.env, str(device), work.eval_env)
     output.say(effective(args.preset or work.preset, changes))
     if work.splits is not None:

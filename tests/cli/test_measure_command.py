@@ -104,3 +104,11 @@ def test_not_measured_is_not_a_failure(cli, fake):
 def test_refusals(cli, words, says):
     ran = cli("measure", *words)
     assert ran.code == 2 and says in ran.err and len(ran.err.splitlines()) == 1
+
+
+def test_rows_that_could_not_be_written_are_refused_before_measuring(cli, tmp_path):
+    (tmp_path / "file").write_text("")
+    ran = cli("measure", "metrics", "--quick", "--out", "file/rows.jsonl")
+    assert ran.code == 2 and ran.out == "" and len(ran.err.splitlines()) == 1
+    assert cli("measure", "metrics", "--quick", "--rounds", 0, "--out", "rows.jsonl").code == 2
+    assert not (tmp_path / "rows.jsonl").exists()

@@ -163,3 +163,23 @@ def test_refusals_are_one_sentence_and_leave_with_two(cli, words, says):
     assert ran.out == ""
     assert len(ran.err.splitlines()) == 1 and ran.err.startswith("rlbench")
     assert re.search(says, ran.err), ran.err
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_training(cli, tiny, tmp_path):
+    (tmp_path / "file").write_text("")
+    ran = cli(*CORRIDOR, *tiny, "--out", "file/run")
+    assert ran.code == 2 and "file/run" in ran.err and len(ran.err.splitlines()) == 1
+
+
+def test_a_training_without_updates_says_so_in_a_line(cli, tiny):
+    ran = cli(*CORRIDOR, *tiny, "--learning-starts", 500, "--quiet", "--json")
+    assert ran.code == 0 and ran.document["updates"] == 0
+    assert ran.err.startswith("rlbench: nothing will be learnt: total_timesteps=200") and len(ran.err.splitlines()) == 1
+
+
+def test_nan_from_the_env_is_a_refusal(cli, tiny, tmp_path):
+    source = (tmp_path / "cli_envs.py").read_text().replace("float(action), self.at == 4", "float('nan'), self.at == 4")
+    (tmp_path / "cli_envs.py").write_text(source)
+    ran = cli(*CORRIDOR, *tiny, "--quiet", "--json")
+    assert ran.code == 2 and ran.out == ""
+    assert "reward is nan of env 0 at env step 1;" in ran.err and len(ran.err.splitlines()) == 1
