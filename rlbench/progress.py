@@ -69,7 +69,8 @@ class Progress:
         left = "?" if not self.done else duration(self.seconds_left)
         share = 100 * self.done / max(1, self.total)
         tail = f", {self.note}" if self.note else ""
-        return f"{self.label}: {self.done:,} of {self.total:,} {self.unit} ({share:.0f} %), {self.rate:,.0f}/s, {left} left{tail}"
+        rate = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.2g}"
+        return f"{self.label}: {self.done:,} of {self.total:,} {self.unit} ({share:.0f} %), {rate}/s, {left} left{tail}"
 
     def __enter__(self) -> Progress:
         return self

@@ -61,10 +61,10 @@ def run(
         print(f"rlbench report: {error}", file=sys.stderr)
         return 2
     machine = describe()
-    limit = limit_s or (QUICK_LIMIT_S if quick else FULL_LIMIT_S)
     with Stream([len(each.source.cells) for each in runs], shown=progress is not False) as stream:
         for each in runs:
             stream.begin(each.name)
+            limit = limit_s or (QUICK_LIMIT_S if each.values.get("quick", quick) else FULL_LIMIT_S)
             execute(each, folder, Path(notebooks), limit, stream.cell, stream.within)
             write_text(folder / f"{each.name}.html", page(each.executed, each.title))
             stream.end(each.seconds, each.failure)

@@ -173,6 +173,14 @@ def test_the_index_is_there_after_every_notebook(folder, tmp_path, monkeypatch):
     assert seen == [False, True]
 
 
+def test_a_full_run_asked_for_by_parameter_gets_the_time_of_a_full_run(folder, tmp_path, monkeypatch):
+    limits = []
+    execute = report.execute
+    monkeypatch.setattr(report, "execute", lambda *a: limits.append(a[3]) or execute(*a))
+    assert report.run(["03"], {"quick": "false"}, tmp_path / "r", progress=False, notebooks=folder) == 0
+    assert limits == [report.FULL_LIMIT_S]
+
+
 def test_an_unreadable_notebook_and_an_empty_folder_are_refused(tmp_path, capsys):
     assert report.run(notebooks=tmp_path) == 2
     (tmp_path / "00_x.ipynb").write_text("{")
