@@ -72,6 +72,7 @@ def measure(
 def _plan(
     known: Mapping[str, Speedup], slots: Sequence[str] | None, sizes: Sequence[int] | None, quick: bool
 ) -> list[tuple[Speedup, int]]:
+    slots = [slots] if isinstance(slots, str) else slots
     for slot in slots or ():
         if slot not in known:
             raise ValueError(f"there is no slot {slot!r}; slots are {', '.join(known)}")

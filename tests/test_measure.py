@@ -221,4 +221,5 @@ def test_the_real_slots_are_measured_against_plain(monkeypatch):
 
 def test_a_slot_or_size_named_twice_is_measured_once():
     rows = run(planted({"loop": double}), slots=["planted", "planted"], sizes=[3, 2, 3])
+    assert len(run(planted({"loop": double}), slots="planted")) == 1
     assert [row["size"] for row in rows] == [3, 2]

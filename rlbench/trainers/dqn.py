@@ -19,7 +19,7 @@ from torch.nn.utils import clip_grad_norm_
 from rlbench.batch import Transitions
 from rlbench.buffers import NStep, RowSpec, one_step
 from rlbench.config import DQNConfig
-from rlbench.envs.make import factory_of, make_collector
+from rlbench.envs.make import make_collector
 from rlbench.envs.spaces import EnvError
 from rlbench.losses import next_values, td_loss, td_target
 from rlbench.machine import describe, resolve_device
@@ -27,6 +27,7 @@ from rlbench.models import mlp
 from rlbench.phases import phase
 from rlbench.random import Purpose, Stream, random_bits
 from rlbench.speedups import SPEEDUPS, Choices
+from rlbench.trainers.arguments import check_types, evaluation_factory
 from rlbench.trainers.evaluate import evaluate
 from rlbench.trainers.explore import EpsilonGreedy
 from rlbench.trainers.finite import check_start, check_step
@@ -58,14 +59,15 @@ class DQN:
         device: str = "cpu",
         eval_env: Any = None,
     ) -> None:
-        self.config = config = config or DQNConfig()
+        self.config = config = DQNConfig() if config is None else config
         self.device = resolve_device(device)
-        self.choices = choices = choices or Choices.plain(self.device)
+        self.choices = choices = Choices.plain(self.device) if choices is None else choices
+        check_types(config, choices)
         choices.check("dqn", config, self.device)
         warn_without_updates(config)
         self.collector = make_collector(env, config.num_envs, config.seed)
         check_start(self.collector.obs, self.collector.name)
-        self.make_eval_env = _evaluation(env, eval_env, config)
+        self.make_eval_env = evaluation_factory(env, eval_env, config, self.collector)
         self.spec = RowSpec(self.collector.spec.obs_size, self.collector.spec.num_actions, self.collector.masked)
 
         generator = torch.Generator().manual_seed(random_bits(config.seed, Purpose.WEIGHTS, 0, 0))
@@ -233,10 +235,3 @@ class DQN:
         """Mean loss since the last call, and mean target of the last update; NaN before the first one."""
         q = float("nan") if self.last_target is None else self.last_target.mean().item()  # sync: at log points
         return self.losses.mean(), q
-
-
-def _evaluation(env: Any, eval_env: Any, config: DQNConfig) -> Callable[[], Any] | None:
-    """A factory of evaluation envs; None where nothing is to be evaluated."""
-    if not config.eval_episodes:
-        return None
-    return factory_of(env if eval_env is None else eval_env)

@@ -1,0 +1,47 @@
+"""What a trainer is given, checked before anything is built from it or trained with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rlbench.config import ConfigError, DQNConfig
+from rlbench.envs.make import factory_of
+from rlbench.envs.spaces import EnvError, EnvSpec, describe_spaces
+from rlbench.speedups import ChoiceError, Choices
+
+
+def check_types(config: Any, choices: Any) -> None:
+    """Refuse what is no DQNConfig and no Choices, and say how to make one of it."""
+    if not isinstance(config, DQNConfig):
+        raise ConfigError(f"config must be a DQNConfig, such as rlbench.DQNConfig(seed=1), not {config!r}.")
+    if not isinstance(choices, Choices):
+        raise ChoiceError(f"choices must be a Choices, such as rlbench.Choices.fast(), not {choices!r}.")
+
+
+def evaluation_factory(env: Any, eval_env: Any, config: DQNConfig, collector: Any) -> Callable[[], Any] | None:
+    """A factory of evaluation envs; None where nothing is to be evaluated.
+
+    Raises:
+        EnvError: where the envs have other spaces than those trained on, or are the very envs trained on.
+    """
+    if not config.eval_episodes:
+        return None
+    make = factory_of(env if eval_env is None else eval_env)
+    if eval_env is not None or callable(env):
+        _check_made(make(), collector)
+    return make
+
+
+def _check_made(made: Any, collector: Any) -> None:
+    trained_on = collector.envs if isinstance(collector.envs, list) else ()  # a vector env keeps its own to itself
+    if any(made is env for env in trained_on):
+        raise EnvError(f"{collector.name}: the factory gave the same environment twice; make a new one at each call.")
+    spec: EnvSpec = describe_spaces(made.observation_space, made.action_space, "the evaluation env")
+    if spec._replace(name="") != collector.spec._replace(name=""):
+        raise EnvError(
+            f"the evaluation env has observations of shape {spec.obs_shape} and {spec.num_actions} actions from "
+            f"{spec.first_action}; accepted are those of the training env, {collector.spec.obs_shape} and "
+            f"{collector.spec.num_actions} from {collector.spec.first_action}."
+        )
+    made.close()
