@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from rlbench.config import ConfigError, DQNConfig
 from rlbench.envs.make import factory_of
 from rlbench.envs.spaces import EnvError, EnvSpec, describe_spaces
 from rlbench.speedups import ChoiceError, Choices
+from rlbench.trainers.schedule import warn_without_updates
 
 
-def check_types(config: Any, choices: Any) -> None:
-    """Refuse what is no DQNConfig and no Choices, and say how to make one of it."""
+def check_settings(config: Any, choices: Any, device: torch.device) -> None:
+    """Refuse what is no DQNConfig, no Choices, or cannot work; warn of a training without an update."""
     if not isinstance(config, DQNConfig):
         raise ConfigError(f"config must be a DQNConfig, such as rlbench.DQNConfig(seed=1), not {config!r}.")
     if not isinstance(choices, Choices):
         raise ChoiceError(f"choices must be a Choices, such as rlbench.Choices.fast(), not {choices!r}.")
+    choices.check("dqn", config, device)
+    warn_without_updates(config)
 
 
 def evaluation_factory(env: Any, eval_env: Any, config: DQNConfig, collector: Any) -> Callable[[], Any] | None:

@@ -27,14 +27,14 @@ from rlbench.models import mlp
 from rlbench.phases import phase
 from rlbench.random import Purpose, Stream, random_bits
 from rlbench.speedups import SPEEDUPS, Choices
-from rlbench.trainers.arguments import check_types, evaluation_factory
+from rlbench.trainers.arguments import check_settings, evaluation_factory
 from rlbench.trainers.evaluate import evaluate
 from rlbench.trainers.explore import EpsilonGreedy
 from rlbench.trainers.finite import check_start, check_step
 from rlbench.trainers.history import History
 from rlbench.trainers.interrupt import interrupt_calls
 from rlbench.trainers.logbook import Logbook
-from rlbench.trainers.schedule import Every, linear, update_points, warn_without_updates
+from rlbench.trainers.schedule import Every, linear, update_points
 
 
 class DQN:
@@ -62,9 +62,7 @@ class DQN:
         self.config = config = DQNConfig() if config is None else config
         self.device = resolve_device(device)
         self.choices = choices = Choices.plain(self.device) if choices is None else choices
-        check_types(config, choices)
-        choices.check("dqn", config, self.device)
-        warn_without_updates(config)
+        check_settings(config, choices, self.device)
         self.collector = make_collector(env, config.num_envs, config.seed)
         check_start(self.collector.obs, self.collector.name)
         self.make_eval_env = evaluation_factory(env, eval_env, config, self.collector)

@@ -39,7 +39,7 @@ def warn_without_updates(config: DQNConfig) -> None:
     warnings.warn(
         f"nothing will be learnt: total_timesteps={config.total_timesteps} are over before the first update, which "
         f"learning_starts={config.learning_starts} and train_frequency={config.train_frequency} put off.",
-        stacklevel=3,
+        stacklevel=4,
     )
 
 
