@@ -4,6 +4,8 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "BatchTrading": "batch_trading",
+    "BatchTradingEnv": "batch_trading_env",
     "TradingEnv": "trading",
     "StepState": "history",
     "EnvError": "spaces",
