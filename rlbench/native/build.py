@@ -1,0 +1,103 @@
+"""Build a C file of this folder once a machine and source, and load it.
+
+A C compiler and ctypes are all it takes: a build is a second or two, where an extension against PyTorch's headers is half a
+minute and a just-in-time compiler a dependency of hundreds of megabytes. Libraries are kept in a cache folder under a name that
+depends on source, flags, compiler and processor, so that a changed source or another machine never meets a stale one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-std=gnu11", "-shared", "-fPIC")
+CACHE_VARIABLE = "RLBENCH_CACHE"
+
+
+class BuildError(RuntimeError):
+    """A kernel that could not be built here; the message says why and what to do."""
+
+
+class Built(NamedTuple):
+    """A loaded library, and the seconds that building took in this process; 0 where it was in the cache."""
+
+    library: ctypes.CDLL
+    build_s: float
+
+
+@cache
+def load(name: str) -> Built:
+    """The library of `<name>.c`.
+
+    Raises:
+        BuildError: without a C compiler, or where it fails.
+    """
+    source = Path(__file__).with_name(f"{name}.c")
+    compiler = find_compiler()
+    path = cache_folder() / f"{name}-{_digest(source, compiler)}.so"
+    start, built = time.perf_counter(), not path.is_file()
+    if built:
+        _compile(compiler, source, path)
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise BuildError(f"{path.name} was built but cannot be loaded ({error}).") from error
+    return Built(library, time.perf_counter() - start if built else 0.0)
+
+
+def find_compiler() -> str:
+    """The C compiler of the variable CC, or the first of cc, gcc and clang on the path."""
+    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
+        if name and shutil.which(name):
+            return name
+    raise BuildError("there is no C compiler (looked for $CC, cc, gcc, clang): install gcc or clang")
+
+
+def cache_folder() -> Path:
+    """Where libraries are kept: $RLBENCH_CACHE, else the user's cache folder."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rlbench"
+
+
+def _digest(source: Path, compiler: str) -> str:
+    version = subprocess.run([compiler, "--version"], capture_output=True, timeout=20).stdout
+    parts = [source.read_bytes(), " ".join(FLAGS).encode(), version, _processor().encode()]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
+
+
+def _processor() -> str:
+    """What -march=native depends on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.machine())
+
+
+def _compile(compiler: str, source: Path, path: Path) -> None:
+    """Build beside the target and rename: other processes see the whole library or none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        out = Path(folder) / path.name
+        run = subprocess.run(
+            [compiler, *FLAGS, "-o", str(out), str(source), "-lm"], capture_output=True, text=True, timeout=120
+        )
+        if run.returncode:
+            raise BuildError(f"{compiler} could not build {source.name}: {run.stderr.strip()[-500:]}")
+        os.replace(out, path)
+
+
+@cache
+def tell_once(sentence: str) -> None:
+    """One notice a process on standard error."""
+    print(sentence, file=sys.stderr)
