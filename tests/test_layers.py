@@ -9,7 +9,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "rlbench"
 LAYERS = [
     "config batch random machine probe timing phases stats results tables files progress",
-    "market prices features simulate envs models losses buffers",
+    "market prices features simulate envs models losses buffers native",
     "speedups",
     "trainers",
     "measure study workloads experiments",

@@ -15,7 +15,7 @@ from rlbench.results import Row, new_row
 from rlbench.speedups import Choices
 from rlbench.trainers.dqn import DQN
 
-ORDER = ("env", "action", "store", "sample", "transfer", "forward", "backward", "optimizer", "sync", "other")
+ORDER = ("env", "action", "store", "sample", "transfer", "forward", "backward", "optimizer", "update", "sync", "other")
 
 
 def profile(

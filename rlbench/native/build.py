@@ -13,12 +13,10 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-std=gnu11", "-shared", "-fPIC")
 CACHE_VARIABLE = "RLBENCH_CACHE"
@@ -28,15 +26,16 @@ class BuildError(RuntimeError):
     """A kernel that could not be built here; the message says why and what to do."""
 
 
-class Built(NamedTuple):
-    """A loaded library, and the seconds that building took in this process; 0 where it was in the cache."""
+_builds_s: list[float] = []  # seconds of each build in this process
 
-    library: ctypes.CDLL
-    build_s: float
+
+def build_seconds() -> float:
+    """Seconds that this process has spent building so far; what lay in the cache cost none."""
+    return sum(_builds_s)
 
 
 @cache
-def load(name: str) -> Built:
+def load(name: str) -> ctypes.CDLL:
     """The library of `<name>.c`.
 
     Raises:
@@ -45,14 +44,14 @@ def load(name: str) -> Built:
     source = Path(__file__).with_name(f"{name}.c")
     compiler = find_compiler()
     path = cache_folder() / f"{name}-{_digest(source, compiler)}.so"
-    start, built = time.perf_counter(), not path.is_file()
-    if built:
+    if not path.is_file():
+        start = time.perf_counter()
         _compile(compiler, source, path)
+        _builds_s.append(time.perf_counter() - start)
     try:
-        library = ctypes.CDLL(str(path))
+        return ctypes.CDLL(str(path))
     except OSError as error:
-        raise BuildError(f"{path.name} was built but cannot be loaded ({error}).") from error
-    return Built(library, time.perf_counter() - start if built else 0.0)
+        raise BuildError(f"{path.name} was built but cannot be loaded ({error})") from error
 
 
 def find_compiler() -> str:
@@ -93,11 +92,5 @@ def _compile(compiler: str, source: Path, path: Path) -> None:
             [compiler, *FLAGS, "-o", str(out), str(source), "-lm"], capture_output=True, text=True, timeout=120
         )
         if run.returncode:
-            raise BuildError(f"{compiler} could not build {source.name}: {run.stderr.strip()[-500:]}")
+            raise BuildError(f"{compiler} could not build {source.name} ({run.stderr.strip()[-300:]})")
         os.replace(out, path)
-
-
-@cache
-def tell_once(sentence: str) -> None:
-    """One notice a process on standard error."""
-    print(sentence, file=sys.stderr)

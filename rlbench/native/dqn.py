@@ -20,11 +20,17 @@ class Job(ctypes.Structure):
     """Kept in step with `struct job` in dqn_update.c."""
 
     _fields_ = (
-        *((name, ctypes.c_int64) for name in "layers batch obs_stride next_stride mask_stride double_dqn huber step".split()),
+        *(
+            (name, ctypes.c_int64)
+            for name in ["layers", "batch", "obs_stride", "next_stride", "mask_stride", "double_dqn", "huber", "step"]
+        ),
         ("widths", ctypes.c_int64 * (MOST_LAYERS + 1)),
-        *((name, ctypes.c_float) for name in "learning_rate beta1 beta2 eps max_norm".split()),
-        *((name, POINTER) for name in "obs next_obs reward terminated discount next_mask action scalar_strides".split()),
-        *((name, POINTER) for name in "online gradient moment1 moment2 work target_out target".split()),
+        *((name, ctypes.c_float) for name in ["learning_rate", "beta1", "beta2", "eps", "max_norm"]),
+        *(
+            (name, POINTER)
+            for name in ["obs", "next_obs", "reward", "terminated", "discount", "next_mask", "action", "scalar_strides"]
+        ),
+        *((name, POINTER) for name in ["online", "gradient", "moment1", "moment2", "work", "target_out", "target"]),
     )
 
 
@@ -72,9 +78,8 @@ class NativeUpdate:
         layers, slow = linears(online), linears(target)
         if layers is None or slow is None:
             raise TypeError("the native update takes Linear and ReLU layers in float32 on the CPU.")
-        built = load("dqn_update")
-        self.build_s = built.build_s
-        self._update, self._work_size = built.library.dqn_update, built.library.dqn_work_size
+        library = load("dqn_update")
+        self._update, self._work_size = library.dqn_update, library.dqn_work_size
         self._update.restype, self._work_size.restype = ctypes.c_float, ctypes.c_int64
         self.online, self.target = flatten(layers), flatten(slow)
         self.gradient, self.moment1, self.moment2 = (torch.zeros_like(self.online) for _ in range(3))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import json
+import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +105,19 @@ class Choices:
         where = torch.device(device)
         return {s: v for s, v in self._variants.items() if _speedups()[s].requires(v, self, config, where) is None}
 
+    def usable(self, config: Any, device: str | torch.device) -> Choices:
+        """These choices, with plain()'s variant where one that was not set explicitly cannot be used here.
+
+        Each such step back is told once a process.
+        """
+        where, kept = torch.device(device), dict(self._variants)
+        for slot, variant in self._variants.items():
+            reason = None if slot in self.explicit else _speedups()[slot].requires(variant, None, config, where)
+            if reason:
+                kept[slot] = Choices.plain(where)._variants[slot]
+                _tell_once(f"{slot}={kept[slot]!r} instead of {variant!r}: {reason}.")
+        return self._of(kept, {}, self.explicit)
+
     def check(self, workload: str, config: Any, device: str | torch.device) -> None:
         """Refuse what cannot work or would be ignored.
 
@@ -153,6 +168,7 @@ class Choices:
 
 
 NAIVE = {
+    "update": "eager",
     "replay": "deque",
     "conversion": "each_sample",
     "transfer": "pageable",
@@ -161,6 +177,7 @@ NAIVE = {
 }
 # Adam's own defaults: a loop on the CPU, foreach on CUDA.
 PLAIN_CPU = {
+    "update": "eager",
     "replay": "ring_numpy",
     "conversion": "stack_once",
     "transfer": "pageable",
@@ -169,8 +186,14 @@ PLAIN_CPU = {
 }
 PLAIN_CUDA = {**PLAIN_CPU, "optimizer": "foreach"}
 # On the CPU a replay of tensors samples no faster than NumPy's; on CUDA it saves the transfer of every batch.
-FAST_CPU = {**PLAIN_CPU, "optimizer": "fused"}
+# The native update has its own Adam; the fused one stands in where there is no compiler.
+FAST_CPU = {**PLAIN_CPU, "update": "native", "optimizer": "fused"}
 FAST_CUDA = {**PLAIN_CUDA, "optimizer": "fused", "replay": "ring_torch"}
+
+
+@cache
+def _tell_once(sentence: str) -> None:
+    print(sentence, file=sys.stderr)
 
 
 def _speedups() -> dict[str, Speedup]:

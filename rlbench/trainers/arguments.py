@@ -14,14 +14,20 @@ from rlbench.speedups import ChoiceError, Choices
 from rlbench.trainers.schedule import warn_without_updates
 
 
-def check_settings(config: Any, choices: Any, device: torch.device) -> None:
-    """Refuse what is no DQNConfig, no Choices, or cannot work; warn of a training without an update."""
+def checked_choices(config: Any, choices: Any, device: torch.device) -> Choices:
+    """The Choices that can be used here, plain()'s where None was given.
+
+    Refuses what is no DQNConfig, no Choices, or cannot work; warns of a training without an update.
+    """
+    choices = Choices.plain(device) if choices is None else choices
     if not isinstance(config, DQNConfig):
         raise ConfigError(f"config must be a DQNConfig, such as rlbench.DQNConfig(seed=1), not {config!r}.")
     if not isinstance(choices, Choices):
         raise ChoiceError(f"choices must be a Choices, such as rlbench.Choices.fast(), not {choices!r}.")
+    choices = choices.usable(config, device)
     choices.check("dqn", config, device)
     warn_without_updates(config)
+    return choices
 
 
 def evaluation_factory(env: Any, eval_env: Any, config: DQNConfig, collector: Any) -> Callable[[], Any] | None:

@@ -14,20 +14,19 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils import clip_grad_norm_
 
 from rlbench.batch import Transitions
 from rlbench.buffers import NStep, RowSpec, one_step
 from rlbench.config import DQNConfig
 from rlbench.envs.make import make_collector
 from rlbench.envs.spaces import EnvError
-from rlbench.losses import next_values, td_loss, td_target
 from rlbench.machine import describe, resolve_device
 from rlbench.models import mlp
+from rlbench.native.build import build_seconds
 from rlbench.phases import phase
 from rlbench.random import Purpose, Stream, random_bits
 from rlbench.speedups import SPEEDUPS, Choices
-from rlbench.trainers.arguments import check_settings, evaluation_factory
+from rlbench.trainers.arguments import checked_choices, evaluation_factory
 from rlbench.trainers.evaluate import evaluate
 from rlbench.trainers.explore import EpsilonGreedy
 from rlbench.trainers.finite import check_start, check_step
@@ -61,8 +60,8 @@ class DQN:
     ) -> None:
         self.config = config = DQNConfig() if config is None else config
         self.device = resolve_device(device)
-        self.choices = choices = Choices.plain(self.device) if choices is None else choices
-        check_settings(config, choices, self.device)
+        built_before = build_seconds()
+        self.choices = choices = checked_choices(config, choices, self.device)
         self.collector = make_collector(env, config.num_envs, config.seed)
         check_start(self.collector.obs, self.collector.name)
         self.make_eval_env = evaluation_factory(env, eval_env, config, self.collector)
@@ -71,13 +70,14 @@ class DQN:
         generator = torch.Generator().manual_seed(random_bits(config.seed, Purpose.WEIGHTS, 0, 0))
         self.online = mlp(self.spec.obs_size, config.hidden, self.spec.num_actions, generator).to(self.device)
         self.target = copy.deepcopy(self.online).requires_grad_(False)
-        self.parameters = list(self.online.parameters())
 
         pinned = "pinned" in choices.transfer
         self.replay = SPEEDUPS["replay"].variants[choices.replay](self.spec, config.buffer_size, self.device)
         self.convert = SPEEDUPS["conversion"].variants[choices.conversion](pinned)
         self.transfer = SPEEDUPS["transfer"].variants[choices.transfer]
-        self.optimizer = SPEEDUPS["optimizer"].variants[choices.optimizer](self.parameters, config.learning_rate)
+        make_optimizer = SPEEDUPS["optimizer"].variants[choices.optimizer]
+        make_update = SPEEDUPS["update"].variants[choices.update]
+        self.apply_update = make_update(self.online, self.target, config, make_optimizer)
         self.losses = SPEEDUPS["metrics"].variants[choices.metrics]()
         # A replay of tensors keeps them on the device: nothing to convert, nothing to transfer.
         self.to_device = (lambda rows: rows) if self.replay.gives == "tensors" else self._convert_and_transfer
@@ -89,6 +89,7 @@ class DQN:
         self.target_sync = Every(config.target_network_frequency, start=config.learning_starts)
         self.iterations = self.env_steps = self.updates = self.target_syncs = 0
         self.last_target: Tensor | None = None  # (B,) of the last update, read at log points
+        self.compile_s = build_seconds() - built_before
         self.stopping = False
 
     def train(
@@ -154,40 +155,23 @@ class DQN:
 
     def update(self, batch: Transitions) -> None:
         """One step of Adam on the temporal-difference loss."""
-        with phase("forward"):
-            loss = self.loss(batch)
-        with phase("backward"):
-            self.optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-        with phase("optimizer"):
-            if self.config.anneal_lr:
-                self.set_learning_rate()
-            if self.config.max_grad_norm:
-                clip_grad_norm_(self.parameters, self.config.max_grad_norm)
-            self.optimizer.step()
+        loss, self.last_target = self.apply_update(batch, self.learning_rate)
         with phase("sync"):
             self.losses.add(loss)
         self.updates += 1
-
-    def loss(self, batch: Transitions) -> Tensor:
-        with torch.no_grad():
-            q_online = self.online(batch.next_obs) if self.config.double_dqn else None
-            value = next_values(self.target(batch.next_obs), q_online, batch.next_mask)
-            self.last_target = td_target(batch.reward, batch.discount, batch.terminated, value)
-        return td_loss(self.online(batch.obs), batch.action, self.last_target, self.config.huber)
 
     @torch.no_grad()
     def sync_target(self, step: int) -> None:
         """Move the target towards the online network once for each period crossed up to env step `step`."""
         for _ in range(self.target_sync.crossed(step)):
-            for slow, quick in zip(self.target.parameters(), self.parameters, strict=True):
+            for slow, quick in zip(self.target.parameters(), self.online.parameters(), strict=True):
                 slow.lerp_(quick, self.config.tau)
             self.target_syncs += 1
 
-    def set_learning_rate(self) -> None:
-        rate = linear(self.config.learning_rate, 0.0, self.config.total_timesteps, self.env_steps)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+    @property
+    def learning_rate(self) -> float:
+        c = self.config
+        return linear(c.learning_rate, 0.0, c.total_timesteps, self.env_steps) if c.anneal_lr else c.learning_rate
 
     @property
     def epsilon(self) -> float:

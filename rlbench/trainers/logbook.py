@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from rlbench.progress import Progress
 from rlbench.timing import synchronize
 from rlbench.trainers.finite import check_loss
@@ -123,9 +125,12 @@ class Logbook:
         history.target_syncs = trainer.target_syncs
         history.returns = self.evaluate()
         history.interrupted, trainer.stopping = trainer.stopping, False
-        state = trainer.online.state_dict()
-        history.weights = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}  # sync: at the end
-        history.total_s = time.perf_counter() - self.total_start
+        history.weights = {
+            name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)  # sync: at the end
+            for name, tensor in trainer.online.state_dict().items()
+        }
+        history.compile_s, trainer.compile_s = trainer.compile_s, 0.0  # a later `train` has not to pay it again
+        history.total_s = time.perf_counter() - self.total_start + history.compile_s
         return history
 
 

@@ -101,7 +101,7 @@ def test_vector_env_face():
     again, _ = envs.reset(seed=11)
     np.testing.assert_array_equal(obs, again)
     for t in range(1, 12):
-        obs, reward, terminated, truncated, info = envs.step(envs.action_space.sample())
+        obs, _, terminated, truncated, info = envs.step(envs.action_space.sample())
         assert envs.observation_space.contains(obs) and not terminated.any()
         assert truncated.all() == (t % 5 == 0)
         if truncated.any():

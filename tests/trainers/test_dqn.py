@@ -167,11 +167,9 @@ def test_the_step_size_falls_to_nothing_when_asked():
     for anneal, rate in ((True, 0.0), (False, SMALL.learning_rate)):
         trainer = DQN(SMALL.replace(anneal_lr=anneal))
         seen = []
-        step = trainer.optimizer.step
-        trainer.optimizer.step = lambda seen=seen, step=step, t=trainer: (
-            seen.append(t.optimizer.param_groups[0]["lr"]),
-            step(),
-        )
+        optimizer = trainer.apply_update.optimizer
+        step = optimizer.step
+        optimizer.step = lambda seen=seen, step=step, own=optimizer: (seen.append(own.param_groups[0]["lr"]), step())
         trainer.train(progress=False)
         assert seen[-1] == rate and seen[0] == pytest.approx(SMALL.learning_rate * (1 - 52 / 300 if anneal else 1))
 

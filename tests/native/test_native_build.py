@@ -1,0 +1,90 @@
+"""Building: once, under a name that says from what; and what is said where it cannot be done."""
+
+import pytest
+import torch
+
+from rlbench import Choices, DQNConfig
+from rlbench.native import build
+from rlbench.speedups import SPEEDUPS, ChoiceError
+from rlbench.trainers.dqn import DQN
+
+SMALL = DQNConfig(total_timesteps=60, learning_starts=20, batch_size=8, hidden=(8,), eval_episodes=0)
+
+
+@pytest.fixture
+def fresh(monkeypatch, tmp_path):
+    """An empty cache folder, and nothing loaded yet."""
+    monkeypatch.setenv(build.CACHE_VARIABLE, str(tmp_path))
+    build.load.cache_clear()
+    yield tmp_path
+    build.load.cache_clear()
+
+
+def test_a_library_is_built_once_and_kept(fresh):
+    before = build.build_seconds()
+    build.load("dqn_update")
+    spent = build.build_seconds()
+    assert spent > before and len(list(fresh.glob("dqn_update-*.so"))) == 1 and len(list(fresh.iterdir())) == 1
+    build.load.cache_clear()
+    build.load("dqn_update")
+    assert build.build_seconds() == spent
+
+
+def test_another_compiler_or_source_is_another_library(fresh, monkeypatch):
+    source = fresh / "some.c"
+    source.write_text("int one(void) { return 1; }")
+    names = {build._digest(source, "cc")}
+    source.write_text("int one(void) { return 2; }")
+    names.add(build._digest(source, "cc"))
+    monkeypatch.setattr(build, "_processor", lambda: "another")
+    names.add(build._digest(source, "cc"))
+    assert len(names) == 3
+
+
+def no_compiler(monkeypatch):
+    monkeypatch.setattr(build.shutil, "which", lambda name: None)
+
+
+def test_without_a_compiler_fast_steps_back_with_one_notice(fresh, monkeypatch, capsys):
+    from rlbench.speedups import choices
+
+    no_compiler(monkeypatch)
+    choices._tell_once.cache_clear()
+    trainers = [DQN(SMALL, Choices.fast()) for _ in range(2)]
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "update='eager' instead of 'native': there is no C compiler (looked for $CC, cc, gcc, clang): "
+        "install gcc or clang; accepted here: eager."
+    ]
+    history = trainers[0].train(progress=False)
+    assert history.choices["update"] == "eager" and history.choices["optimizer"] == "fused" and history.updates == 4
+
+
+def test_without_a_compiler_asking_for_it_is_refused(fresh, monkeypatch):
+    no_compiler(monkeypatch)
+    with pytest.raises(ChoiceError, match="update='native' cannot be used: there is no C compiler"):
+        DQN(SMALL, Choices(update="native"))
+
+
+def test_a_build_that_fails_says_why(fresh, monkeypatch):
+    monkeypatch.setattr(build, "FLAGS", ("-nonsense",))
+    with pytest.raises(build.BuildError, match=r"could not build dqn_update\.c"):
+        build.load("dqn_update")
+    assert not list(fresh.iterdir())  # nothing half-built is left
+
+
+def test_it_is_refused_on_another_device():
+    reason = SPEEDUPS["update"].requires("native", None, None, torch.device("cuda"))
+    assert reason == "native code runs on the CPU, and this runs on cuda; accepted here: eager"
+
+
+def test_compile_seconds_are_counted_for_the_run_that_paid_them(fresh):
+    first, second = (DQN(SMALL, Choices.fast()).train(progress=False) for _ in range(2))
+    assert first.compile_s > 0 and second.compile_s == 0
+    assert first.total_s >= first.compile_s + first.train_s
+
+
+def test_an_optimizer_beside_it_is_refused():
+    with pytest.raises(ChoiceError, match="optimizer='foreach' cannot be used: update='native' has an Adam of its own"):
+        DQN(SMALL, Choices(update="native", optimizer="foreach"))
+    assert "optimizer" not in Choices.fast().in_use()
