@@ -36,7 +36,7 @@ def test_dropdowns_edit_the_choices(panel):
     assert panel.presets["plain"].button_style == "" and "replay=deque" in panel.message.value
     panel.presets["fast"].click()
     assert panel.choices.in_use() == Choices.fast().in_use()
-    assert panel.dropdowns["optimizer"].value == "fused"
+    assert panel.dropdowns["update"].value == "native"
     assert panel.presets["fast"].button_style == "primary"
     panel.dropdowns["replay"].value = "ring_torch"
     assert panel.dropdowns["conversion"].disabled and "not used" in panel.hints["conversion"].value
@@ -88,6 +88,7 @@ def test_copy_shows_lines_of_the_present_state(panel):
     assert panel.copy_box.layout.display == ""
     panel.presets["fast"].click()
     assert "--choices fast" in panel.lines["terminal"].value
+    panel.presets["plain"].click()
     panel.dropdowns["optimizer"].value = "foreach"
     panel.dropdowns["replay"].value = "ring_torch"
     assert "--set replay=ring_torch --set optimizer=foreach" in panel.lines["terminal"].value
@@ -118,4 +119,4 @@ def test_an_executed_notebook_holds_a_picture_and_a_table(tmp_path, monkeypatch)
     NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
     kinds = [set(output["data"]) for output in notebook.cells[0].outputs]
     assert kinds == [{"image/png", "text/plain"}, {"text/html", "text/plain"}]
-    assert "fused" in notebook.cells[0].outputs[1]["data"]["text/html"]
+    assert "native" in notebook.cells[0].outputs[1]["data"]["text/html"]

@@ -71,7 +71,7 @@ def test_a_preset_sets_several_and_flags_go_before_it(cli, tiny):
 def test_choices_by_name_by_slot_and_from_the_file_of_a_run(cli, tiny):
     words = [*CORRIDOR, *tiny, "--json", "--quiet"]
     fast = cli(*words, "--choices", "fast", "--set", "replay=ring_torch", "--out", "kept").document
-    assert fast["choices"]["replay"] == "ring_torch" and fast["choices"]["optimizer"] == "fused"
+    assert fast["choices"]["replay"] == "ring_torch" and fast["choices"]["update"] == "native"
     again = cli(*words, "--choices", "kept/choices.yaml").document
     assert again["choices"] == fast["choices"]
     assert again["weights_sha256"] == fast["weights_sha256"]

@@ -99,9 +99,9 @@ def test_named_choices_are_recognised_and_changes_are_counted_from_plain():
     chosen = selection()
     assert (chosen.name, chosen.changes(), chosen.label) == ("plain", {}, "plain")
     chosen.use("fast")
-    assert (chosen.name, chosen.changes()) == ("fast", {"optimizer": "fused"})
+    assert (chosen.name, chosen.changes()) == ("fast", {"update": "native"})
     chosen.select("replay", "ring_torch")
-    assert (chosen.name, chosen.label) == (None, "replay=ring_torch, optimizer=fused")
+    assert (chosen.name, chosen.label) == (None, "update=native, replay=ring_torch")
 
 
 def test_named_choices_fill_only_the_slots_shown():

@@ -46,7 +46,7 @@ def test_still_shows_state_and_results(bench, monkeypatch):
     monkeypatch.setattr("IPython.display.display", shown.append)
     still(bench)
     assert [type(content).__name__ for content in shown] == ["Image", "_Table", "_Table", "_Table"]
-    assert "fused" in repr(shown[1])
+    assert "native" in repr(shown[1])
     shown.clear()
     still(Bench())
     assert [type(content).__name__ for content in shown] == ["Image", "_Table"]
