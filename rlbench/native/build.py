@@ -39,19 +39,20 @@ def load(name: str) -> ctypes.CDLL:
     """The library of `<name>.c`.
 
     Raises:
-        BuildError: without a C compiler, or where it fails.
+        BuildError: without a C compiler, where it fails, and where its result cannot be kept or loaded.
     """
     source = Path(__file__).with_name(f"{name}.c")
     compiler = find_compiler()
-    path = cache_folder() / f"{name}-{_digest(source, compiler)}.so"
-    if not path.is_file():
-        start = time.perf_counter()
-        _compile(compiler, source, path)
-        _builds_s.append(time.perf_counter() - start)
     try:
+        path = cache_folder() / f"{name}-{_digest(source, compiler)}.so"
+        if not path.is_file():
+            start = time.perf_counter()
+            _compile(compiler, source, path)
+            _builds_s.append(time.perf_counter() - start)
         return ctypes.CDLL(str(path))
-    except OSError as error:
-        raise BuildError(f"{path.name} was built but cannot be loaded ({error})") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        hint = f"set {CACHE_VARIABLE} to a folder that can be written"
+        raise BuildError(f"{name} could not be built and loaded ({error}): {hint}") from error
 
 
 def find_compiler() -> str:

@@ -73,6 +73,14 @@ def test_a_build_that_fails_says_why(fresh, monkeypatch):
     assert not list(fresh.iterdir())  # nothing half-built is left
 
 
+def test_a_cache_that_cannot_be_written_says_what_to_set(fresh, monkeypatch):
+    file = fresh / "file"
+    file.write_text("")
+    monkeypatch.setenv(build.CACHE_VARIABLE, str(file / "folder"))
+    with pytest.raises(build.BuildError, match="set RLBENCH_CACHE to a folder that can be written"):
+        build.load("dqn_update")
+
+
 def test_it_is_refused_on_another_device():
     reason = SPEEDUPS["update"].requires("native", None, None, torch.device("cuda"))
     assert reason == "native code runs on the CPU, and this runs on cuda; accepted here: eager"
