@@ -26,8 +26,18 @@ def make_collector(env: Any, num_envs: int, seed: int) -> OneByOne | VectorColle
         return VectorCollector(env, seed)
     if is_single(env) and num_envs == 1:
         return OneByOne([env], seed)
-    make = factory_of(env)
-    return OneByOne([make() for _ in range(num_envs)], seed)
+    return OneByOne(_made(factory_of(env), num_envs, env), seed)
+
+
+def _made(make: MakeEnv, count: int, env: Any) -> list[Any]:
+    """`count` environments of a factory, each its own."""
+    envs = [make() for _ in range(count)]
+    for made in envs:
+        if not is_single(made) or not hasattr(made, "action_space"):
+            raise EnvError(f"the factory {env!r} gave {made!r}, which is no environment: return a gymnasium.Env.")
+    if len({id(made) for made in envs}) < count:
+        raise EnvError(f"the factory {env!r} gave the same environment twice: make a new one at every call.")
+    return envs
 
 
 def factory_of(env: Any) -> MakeEnv:
@@ -35,7 +45,9 @@ def factory_of(env: Any) -> MakeEnv:
     if isinstance(env, str):
         return _factory_of_name(env)
     if is_vector(env):
-        functions = getattr(env, "env_fns", None)
+        functions, spec = getattr(env, "env_fns", None), getattr(env, "spec", None)
+        if functions is None and spec is not None:
+            return _factory_of_name(spec.id)
         if functions is None:
             raise EnvError(
                 f"{type(env).__name__} cannot be copied for an evaluation: pass eval_env=, a factory of one env."
@@ -68,7 +80,7 @@ def _factory_of_name(name: str) -> MakeEnv:
     if name.startswith("rlbench/"):
         importlib.import_module("rlbench.envs.trading")  # registers it
     module, colon, attribute = name.partition(":")
-    if colon:
+    if colon and module:
         try:
             found = getattr(importlib.import_module(module), attribute, None)
         except ModuleNotFoundError as error:

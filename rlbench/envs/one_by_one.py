@@ -59,7 +59,10 @@ class OneByOne:
             result = env.step(action + self.spec.first_action)
             if len(result) != 5:
                 raise EnvError(OLD_STYLE.format(name=self.name, call="step", found=f"{len(result)} values"))
-            after, reward[i], terminated[i], truncated[i], info = result
+            try:
+                after, reward[i], terminated[i], truncated[i], info = result
+            except (TypeError, ValueError) as error:
+                raise EnvError(f"{self.name} gave the reward {result[1]!r}; accepted is one number a step.") from error
             self._store(next_obs, i, after)
             if next_mask is not None:
                 next_mask[i] = self._need(mask_of(info, self.name, self.spec.num_actions), bool(terminated[i]))

@@ -37,13 +37,23 @@ class VectorCollector:
         self.spec: EnvSpec = describe_spaces(envs.single_observation_space, envs.single_action_space, self.name)
         self.mode = autoreset_mode(envs, self.name)
         self.finished: list[tuple[float, int]] = []
-        obs, infos = envs.reset(seed=[env_seed(seed, Purpose.RESET, i) for i in range(self.num_envs)])
+        obs, infos = self._first_reset(seed)
         self.obs = self._rows(obs)  # (N, D)
         self.mask = self._masks(infos)  # (N, A) or None
         self.masked = self.mask is not None
         self._returns = np.zeros(self.num_envs)
         self._lengths = np.zeros(self.num_envs, np.int64)
         self._resetting = np.zeros(self.num_envs, bool)  # NEXT_STEP: the coming call only resets these
+
+    def _first_reset(self, seed: int) -> tuple[Any, dict]:
+        """Seed each environment by itself, or, where the vector env takes one number for all, with the first's."""
+        seeds = [env_seed(seed, Purpose.RESET, i) for i in range(self.num_envs)]
+        import gymnasium
+
+        try:
+            return self.envs.reset(seed=seeds)
+        except (TypeError, gymnasium.error.Error):
+            return self.envs.reset(seed=seeds[0])
 
     def step(self, actions: np.ndarray) -> Collected:
         """Take action `actions[i]` (int64, counted from 0) in environment i; see the class for `valid`."""

@@ -26,12 +26,14 @@ class BuildError(RuntimeError):
     """A kernel that could not be built here; the message says why and what to do."""
 
 
-_builds_s: list[float] = []  # seconds of each build in this process
+_builds_s: list[float] = []  # seconds of each build in this process that nobody has accounted for
 
 
-def build_seconds() -> float:
-    """Seconds that this process has spent building so far; what lay in the cache cost none."""
-    return sum(_builds_s)
+def take_build_seconds() -> float:
+    """Seconds spent building since the last call, so that each is counted once; what lay in the cache cost none."""
+    spent = sum(_builds_s)
+    _builds_s.clear()
+    return spent
 
 
 @cache

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rlbench.batch import Transitions
-from rlbench.native.build import load
+from rlbench.native.build import load, take_build_seconds
 
 WIDE = 16  # floats in a vector of dqn_update.c
 MOST_LAYERS = 16
@@ -79,6 +79,7 @@ class NativeUpdate:
         if layers is None or slow is None:
             raise TypeError("the native update takes Linear and ReLU layers in float32 on the CPU.")
         library = load("dqn_update")
+        self.build_s = take_build_seconds()
         self._update, self._work_size = library.dqn_update, library.dqn_work_size
         self._update.restype, self._work_size.restype = ctypes.c_float, ctypes.c_int64
         self.online, self.target = flatten(layers), flatten(slow)

@@ -33,6 +33,8 @@ UPDATES = 5  # a call of a measurement
 class EagerUpdate:
     """The update as PyTorch code reads, one operation after another."""
 
+    build_s = 0.0  # seconds of compilation
+
     def __init__(self, online: nn.Module, target: nn.Module, config: DQNConfig, make_optimizer: MakeOptimizer) -> None:
         self.online, self.target, self.config = online, target, config
         self.parameters = list(online.parameters())

@@ -22,7 +22,6 @@ from rlbench.envs.make import make_collector
 from rlbench.envs.spaces import EnvError
 from rlbench.machine import describe, resolve_device
 from rlbench.models import mlp
-from rlbench.native.build import build_seconds
 from rlbench.phases import phase
 from rlbench.random import Purpose, Stream, random_bits
 from rlbench.speedups import SPEEDUPS, Choices
@@ -60,7 +59,6 @@ class DQN:
     ) -> None:
         self.config = config = DQNConfig() if config is None else config
         self.device = resolve_device(device)
-        built_before = build_seconds()
         self.choices = choices = checked_choices(config, choices, self.device)
         self.collector = make_collector(env, config.num_envs, config.seed)
         check_start(self.collector.obs, self.collector.name)
@@ -89,7 +87,7 @@ class DQN:
         self.target_sync = Every(config.target_network_frequency, start=config.learning_starts)
         self.iterations = self.env_steps = self.updates = self.target_syncs = 0
         self.last_target: Tensor | None = None  # (B,) of the last update, read at log points
-        self.compile_s = build_seconds() - built_before
+        self.compile_s = self.apply_update.build_s
         self.stopping = False
 
     def train(

@@ -79,6 +79,34 @@ def test_what_cannot_be_used_is_refused(env, words):
     assert all(word in str(error.value) for word in words), str(error.value)
 
 
+def test_gymnasiums_own_vectorised_envs():
+    """They take one seed for all, and have no factories; their id makes the evaluation envs."""
+    vector = gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point")
+    collector = make_collector(vector, 1, seed=1)
+    assert collector.obs.shape == (3, 4) and len(np.unique(collector.obs, axis=0)) == 3
+    assert factory_of(vector)().spec.id == "CartPole-v1"
+
+
+def test_a_factory_that_gives_no_env_or_always_the_same():
+    with pytest.raises(EnvError, match="gave 5, which is no environment"):
+        make_collector(lambda: 5, 1, seed=0)
+    one = make_cartpole()
+    with pytest.raises(EnvError, match="the same environment twice"):
+        make_collector(lambda: one, 2, seed=0)
+
+
+def test_a_reward_that_is_no_number_is_named():
+    class Listed(Old):
+        def reset(self, seed=None):
+            return super().reset(), {}
+
+        def step(self, action):
+            return np.zeros(2, np.float32), np.array([1.0]), False, False, {}
+
+    with pytest.raises(EnvError, match=r"gave the reward array\(\[1\.\]\); accepted is one number"):
+        make_collector(Listed(), 1, seed=0).step(np.zeros(1, np.int64))
+
+
 def test_dict_observations_are_refused_with_the_wrapper_line():
     class Dicts(gymnasium.Env):
         observation_space = gymnasium.spaces.Dict({"x": gymnasium.spaces.Discrete(2)})
