@@ -1,6 +1,7 @@
-"""The README's table, written from recorded rows: no number in it is typed by hand.
+"""The README's tables and picture, made from recorded rows: no number in them is typed by hand.
 
-`python -m rlbench.readme` reads reports/measurements/ and rewrites what stands between the two marks in README.md.
+`python -m rlbench.readme` reads reports/measurements/, rewrites what stands between the two marks in README.md, and draws
+reports/sample/ladder.png.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ from pathlib import Path
 import pandas as pd
 
 from rlbench import results
-from rlbench.files import write_text
+from rlbench.files import write_bytes, write_text
 from rlbench.stats import CITABLE_SEEDS
 from rlbench.study import summarise
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+PEERS_HEAD = "| beside Stable-Baselines3 | its env steps a second | naive() | plain() | fast() |"
+PICTURE = ROOT / "reports" / "sample" / "ladder.png"
 HEAD = "| env | choices | env steps a second | time, plain over this | return of the final policy | learns the same? |"
 
 
-def table(folder: Path = ROOT / "reports" / "measurements") -> str:
-    """Markdown of the newest recorded study of each env and machine, and where its rows are.
+def newest_studies(folder: Path = ROOT / "reports" / "measurements") -> pd.DataFrame:
+    """Rows of the newest recorded study of each env and machine.
 
     Raises:
         FileNotFoundError: where nothing was recorded.
@@ -30,12 +33,56 @@ def table(folder: Path = ROOT / "reports" / "measurements") -> str:
     if not files:
         raise FileNotFoundError(f"{folder} holds no recorded study: run `rlbench study --record` first.")
     rows = results.load(*files)
-    newest = rows[rows["study"] == rows.groupby(["env", "machine"])["study"].transform("max")]
-    sums = summarise(newest)
+    return rows[rows["study"] == rows.groupby(["env", "machine"])["study"].transform("max")]
+
+
+def table(folder: Path = ROOT / "reports" / "measurements") -> str:
+    """Markdown of the newest studies, and where their rows are; then the newest comparison with the peer, if there is one."""
+    newest = newest_studies(folder)
     lines = [HEAD, "|" + "---|" * HEAD.count(" | ") + "---|"]
-    lines += [_line(row) for _, row in sums.iterrows()]
+    lines += [_line(row) for _, row in summarise(newest).iterrows()]
     sources = [_source(study) for _, study in newest.groupby("study", sort=True)]
-    return "\n".join([*lines, "", *sources])
+    return "\n".join([*lines, "", *sources, *peers(folder)])
+
+
+def peers(folder: Path = ROOT / "reports" / "measurements") -> list[str]:
+    """Lines of a table of the newest recorded benchmark: time of the peer over ours, for each workload."""
+    files = sorted(folder.glob("*/*-benchmark-sb3-dqn*.json"), key=lambda file: file.name)
+    if not files:
+        return []
+    rows = results.load(files[-1])
+    lines = ["", PEERS_HEAD, "|---|---|---|---|---|"]
+    for name, group in rows.groupby("workload", sort=False):
+        sides = group.set_index("side")
+        ratios = [_ratio(sides.loc[side]) if side in sides.index else "-" for side in ("naive", "plain", "fast")]
+        lines.append(f"| {' | '.join([str(name), format(sides.loc['sb3'].median_sps, ',.0f'), *ratios])} |")
+    first = rows.iloc[0]
+    return [
+        *lines,
+        "",
+        f"Time of {first['peer']} over ours, at equal network, batch, envs and updates: {first['rounds']} interleaved rounds on "
+        f"{first['machine']}, {first['threads']} torch thread(s); command: `make benchmark`.",
+    ]
+
+
+def _ratio(row: pd.Series) -> str:
+    same = ", no difference seen" if row.verdict == "no difference seen" else ""
+    return f"{row.ratio:.2f} [{row.ratio_low:.2f}, {row.ratio_high:.2f}]{same}"
+
+
+def draw(path: Path = PICTURE, folder: Path = ROOT / "reports" / "measurements") -> Path:
+    """The ladder of the newest studies as a picture."""
+    import io
+
+    from rlbench.plots import ladder
+
+    sums = summarise(newest_studies(folder)).rename(columns={"sps_ratio": "ratio", "speed": "verdict"})
+    sums = sums.rename(columns={"sps_ratio_low": "ratio_low", "sps_ratio_high": "ratio_high"})
+    sums = sums[(sums["verdict"] != "baseline") & sums["not_measured"].isna()]
+    sums["label"] = sums["env"] + ": " + sums["label"]
+    out = io.BytesIO()
+    ladder(sums, "Time of a whole DQN training: plain over this").savefig(out, format="png", dpi=110)
+    return write_bytes(path, out.getvalue())
 
 
 def _line(row: pd.Series) -> str:
@@ -80,4 +127,5 @@ def rewrite(readme: Path = ROOT / "README.md", text: str | None = None) -> bool:
 
 
 if __name__ == "__main__":
+    draw()
     print("README.md rewritten" if rewrite() else "README.md was up to date", file=sys.stderr)

@@ -134,3 +134,23 @@ def test_marks_that_are_missing_or_crossed_are_refused_and_the_file_is_kept(tmp_
     with pytest.raises(ValueError, match="README.md must hold the marks"):
         readme.rewrite(file, "new")
     assert file.read_text() == before
+
+
+def test_the_peers_table_is_of_the_newest_benchmark(tmp_path):
+    def side(name, sps, ratio, verdict="faster"):
+        numbers = {"ratio": ratio, "ratio_low": ratio and ratio - 0.1, "ratio_high": ratio and ratio + 0.1}
+        fixed = {"kind": "benchmark-sb3-dqn", "machine": "box-2c", "threads": 1, "rounds": 20, "peer": "sb3 1.0"}
+        return {**fixed, "workload": "W", "side": name, "median_sps": sps, **numbers, "verdict": verdict}
+
+    rows = [side("sb3", 1234.4, None, "baseline"), side("plain", 2000.0, 1.5), side("fast", 100.0, 0.5, "slower")]
+    assert readme.peers(tmp_path) == []
+    record(tmp_path, [side("sb3", 1.0, None)], "20250101T000000Z-benchmark-sb3-dqn.json")
+    record(tmp_path, rows, "20260101T000000Z-benchmark-sb3-dqn.json")
+    (line,) = cells("\n".join(readme.peers(tmp_path)))[2:]
+    assert line == ["W", "1,234", "-", "1.50 [1.40, 1.60]", "0.50 [0.40, 0.60]"]
+
+
+def test_the_picture_is_drawn_from_the_same_rows(tmp_path):
+    record(tmp_path, study(10))
+    path = readme.draw(tmp_path / "sample" / "ladder.png", tmp_path)
+    assert path.read_bytes().startswith(b"\x89PNG")
