@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import difflib
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rlbench.cli.output import Output, Refusal
 from rlbench.config import DQN_PRESETS, fields_of
+
+if TYPE_CHECKING:
+    import torch
 
 ALIASES = {
     "--lr": "--learning-rate",
@@ -160,6 +163,27 @@ def add_device(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
         "--device", default=default, metavar="D", help=f"auto, cpu, cuda or cuda:N (default: {default})"
     )
+    parser.add_argument(
+        "--threads",
+        type=whole,
+        default=1,
+        metavar="N",
+        help="torch threads on the CPU; 0 leaves torch's own number. Small networks are fastest on one, and several "
+        "stand still where something else is running (default: 1)",
+    )
+
+
+def device_of(args: argparse.Namespace) -> torch.device:
+    """The device asked for; sets the number of threads of this process."""
+    import torch
+
+    from rlbench.machine import resolve_device
+
+    if args.threads < 0:
+        raise ValueError(f"--threads {args.threads}: accepted are 0, which leaves torch's own number, and more.")
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    return resolve_device(args.device)
 
 
 def add_output(parser: argparse.ArgumentParser, quiet: bool = True) -> None:

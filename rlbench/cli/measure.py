@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rlbench.cli.arguments import add_device, add_output, output_of, whole, wholes
+from rlbench.cli.arguments import add_device, add_output, device_of, output_of, whole, wholes
 from rlbench.cli.output import DONE, FAILED, refusing
 from rlbench.cli.rows import Rows, Stop, add_rows
 
@@ -51,7 +51,6 @@ def check(args: argparse.Namespace) -> None:
     """Refuse unknown slots, sizes, rounds and devices before anything is measured."""
     import difflib
 
-    from rlbench.machine import resolve_device
     from rlbench.speedups import SPEEDUPS
 
     for slot in args.slots:
@@ -64,4 +63,4 @@ def check(args: argparse.Namespace) -> None:
             raise ValueError(f"--sizes {size}: accepted are whole numbers from 1.")
     if args.rounds < 1:
         raise ValueError(f"--rounds {args.rounds}: accepted are whole numbers from 1.")
-    resolve_device(args.device)
+    device_of(args)

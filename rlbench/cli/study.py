@@ -13,6 +13,7 @@ from rlbench.cli.arguments import (
     add_env,
     add_output,
     choices_of,
+    device_of,
     given,
     names,
     output_of,
@@ -57,7 +58,6 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rlbench.machine import resolve_device
     from rlbench.study import plan, study, summarise
     from rlbench.trainers.interrupt import interrupt_calls
     from rlbench.workloads import workload
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     output, stop = output_of(args), Stop()
     with refusing():
         seeds = seeds_of(args.seeds)
-        device = resolve_device(args.device)
+        device = device_of(args)
         choices = choices_of(args, device) if args.choices or args.set else None
         work = workload(args.env, prices=args.prices, ticker=args.ticker)
         config = work.config(args.preset, **given(args, DQNConfig))

@@ -13,6 +13,7 @@ from rlbench.cli.arguments import (
     add_env,
     add_output,
     choices_of,
+    device_of,
     given,
     output_of,
 )
@@ -37,7 +38,6 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rlbench.cli.keep import check_folder, keep
-    from rlbench.machine import resolve_device
     from rlbench.trainers.dqn import DQN
     from rlbench.workloads import workload
 
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     with refusing():
         changes = given(args, DQNConfig)
         DQNConfig.preset(args.preset or "default", **changes)  # before prices are read, which may take a while
-        device = resolve_device(args.device)
+        device = device_of(args)
         choices = choices_of(args, device)
         work = workload(args.env, prices=args.prices, ticker=args.ticker)
         config = work.config(args.preset, **changes)

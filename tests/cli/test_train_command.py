@@ -183,3 +183,14 @@ def test_nan_from_the_env_is_a_refusal(cli, tiny, tmp_path):
     ran = cli(*CORRIDOR, *tiny, "--quiet", "--json")
     assert ran.code == 2 and ran.out == ""
     assert "reward is nan of env 0 at env step 1;" in ran.err and len(ran.err.splitlines()) == 1
+
+
+def test_threads_are_one_unless_asked_for(cli, tiny, monkeypatch):
+    """Several threads stand still where something else is running: one by default, torch's own number with 0."""
+    chosen = []
+    monkeypatch.setattr("torch.set_num_threads", chosen.append)
+    for words in ([], ["--threads", "2"], ["--threads", "0"]):
+        assert cli(*CORRIDOR, *tiny, "--quiet", *words).code == 0
+    assert chosen == [1, 2]
+    ran = cli(*CORRIDOR, *tiny, "--threads", "-1")
+    assert ran.code == 2 and "--threads -1: accepted are 0" in ran.err
