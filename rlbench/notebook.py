@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -22,7 +23,7 @@ import torch
 from IPython.display import HTML, display
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
-from pygments.lexers import PythonLexer
+from pygments.lexers import CLexer, PythonLexer
 
 from rlbench import results
 from rlbench.machine import Machine, describe
@@ -149,11 +150,19 @@ def figure(drawing: Figure, caption: str, index: bool = False) -> None:
     display(data, raw=True, metadata=metadata)
 
 
-def source(thing: Any) -> None:
-    """Show the library's own source of a class or function."""
-    text = inspect.getsource(thing)
+def source(thing: Any, start: str = "", stop: str = "") -> None:
+    """Show the library's own source: of a class or function, or of a C file given as a path.
+
+    Of a file, from the first line that begins with `start` to the one before that which begins with `stop`.
+    """
+    lexer = CLexer() if isinstance(thing, Path) else PythonLexer()
+    text = thing.read_text(encoding="utf-8") if isinstance(thing, Path) else inspect.getsource(thing)
+    if start:
+        text = text[text.index(f"\n{start}") + 1 :]
+    if stop:
+        text = text[: text.index(f"\n{stop}") + 1]
     formatter = HtmlFormatter(noclasses=True, prestyles=PRE)
-    display({"text/html": highlight(text, PythonLexer(), formatter), "text/plain": text}, raw=True)
+    display({"text/html": highlight(text, lexer, formatter), "text/plain": text}, raw=True)
 
 
 def source_diff(before: Any, after: Any) -> None:

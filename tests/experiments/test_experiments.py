@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rlbench import Choices, DQNConfig, simulate
-from rlbench.experiments import devices, phases, switches, trading
+from rlbench.experiments import devices, light, phases, switches, trading
 from rlbench.experiments.sameness import same_answers
 from rlbench.speedups import SPEEDUPS
 
@@ -101,3 +101,11 @@ def test_yearly_advantage_of_a_constant_lead():
     frame = pd.DataFrame({"equity": [math.exp(0.01 * t) for t in range(30)]})
     flat = pd.DataFrame({"equity": [1.0] * 30})
     assert trading.yearly_advantage(frame, flat, 250.0) == pytest.approx((2.5, 2.5, 2.5))
+
+
+def test_operations_of_an_update_by_hand():
+    """3-5-2, one row: forward 2·15 + 2·10 = 50; weights 50, inputs of the second layer 20. Three forward passes or two."""
+    assert light.update_flops((3, 5, 2), 1) == 3 * 50 + 50 + 20
+    assert light.update_flops((3, 5, 2), 7, double_dqn=False) == 7 * (2 * 50 + 50 + 20)
+    assert light.update_flops((3, 2), 1) == 3 * 12 + 12
+    assert light.matmul_peak(size=64, repeats=1) > 0
