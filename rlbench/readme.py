@@ -46,11 +46,13 @@ def table(folder: Path = ROOT / "reports" / "measurements") -> str:
 
 
 def peers(folder: Path = ROOT / "reports" / "measurements") -> list[str]:
-    """Lines of a table of the newest recorded benchmark: time of the peer over ours, for each workload."""
+    """Lines of a table of recorded benchmarks: time of the peer over ours, for each workload as it was measured last."""
     files = sorted(folder.glob("*/*-benchmark-sb3-dqn*.json"), key=lambda file: file.name)
     if not files:
         return []
-    rows = results.load(files[-1])
+    rows = results.load(*files)
+    stamp = rows["file"].map(lambda file: Path(file).name)  # names begin with the time
+    rows = rows[stamp == stamp.groupby(rows["workload"]).transform("max")].sort_values("workload", kind="stable")
     lines = ["", PEERS_HEAD, "|---|---|---|---|---|"]
     for name, group in rows.groupby("workload", sort=False):
         sides = group.set_index("side")

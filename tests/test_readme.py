@@ -144,9 +144,11 @@ def test_the_peers_table_is_of_the_newest_benchmark(tmp_path):
 
     rows = [side("sb3", 1234.4, None, "baseline"), side("plain", 2000.0, 1.5), side("fast", 100.0, 0.5, "slower")]
     assert readme.peers(tmp_path) == []
-    record(tmp_path, [side("sb3", 1.0, None)], "20250101T000000Z-benchmark-sb3-dqn.json")
+    other = {**side("sb3", 5.0, None), "workload": "V"}
+    record(tmp_path, [side("sb3", 1.0, None), other], "20250101T000000Z-benchmark-sb3-dqn.json")
     record(tmp_path, rows, "20260101T000000Z-benchmark-sb3-dqn.json")
-    (line,) = cells("\n".join(readme.peers(tmp_path)))[2:]
+    first, line = cells("\n".join(readme.peers(tmp_path)))[2:]
+    assert first == ["V", "5", "-", "-", "-"]  # measured once, earlier
     assert line == ["W", "1,234", "-", "1.50 [1.40, 1.60]", "0.50 [0.40, 0.60]"]
 
 
