@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rlbench.config import DQNConfig
 from rlbench.envs.spaces import EnvError
 from rlbench.prices.errors import PriceError
 from rlbench.workloads import workload
@@ -50,7 +51,7 @@ def test_an_id_comes_with_settings_that_suit(name, preset):
 
 def test_settings_given_go_before_the_preset():
     work = workload("CartPole-v1")
-    assert work.config().train_frequency == 4
+    assert work.preset == "cartpole" and work.config() == DQNConfig.preset("cartpole")
     assert work.config(train_frequency=7).train_frequency == 7
     assert work.config("default").train_frequency == 10
 
