@@ -3,3 +3,8 @@
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported
+
+from hypothesis import settings
+
+settings.register_profile("rlbench", deadline=None)  # a slow machine is no failure
+settings.load_profile("rlbench")
