@@ -31,7 +31,7 @@ _builds_s: list[float] = []  # seconds of each build in this process that nobody
 
 def take_build_seconds() -> float:
     """Seconds spent building since the last call, so that each is counted once; what lay in the cache cost none."""
-    spent = sum(_builds_s)
+    spent = sum(_builds_s, 0.0)
     _builds_s.clear()
     return spent
 
