@@ -76,15 +76,7 @@ def _ratio(runs: Mapping[str, Sequence[Run]], name: str) -> Row:
     if name == BASELINE:
         return {**dict.fromkeys(("ratio", "ratio_low", "ratio_high", "aa_low", "aa_high")), "verdict": "baseline"}
     base, own, again = (np.array([1.0 / run.sps for run in runs[n]]) for n in (BASELINE, name, AGAIN))  # (rounds,)
-    found = compare(base, own, again)
-    return {
-        "ratio": found.ratio,
-        "ratio_low": found.low,
-        "ratio_high": found.high,
-        "aa_low": found.aa_low,
-        "aa_high": found.aa_high,
-        "verdict": found.verdict,
-    }
+    return compare(base, own, again).fields()
 
 
 def format_table(rows: Sequence[Mapping[str, object]]) -> str:

@@ -230,16 +230,11 @@ class _Job:
         median = paired.median_s(name)
         numbers: Row = {
             "median_us": median * 1e6,
-            "ratio": ratio.ratio,
-            "ratio_low": ratio.low,
-            "ratio_high": ratio.high,
-            "aa_low": ratio.aa_low,
-            "aa_high": ratio.aa_high,
+            **ratio.fields(),
             "compile_s": max(0.0, self.first_s[variant] - median),
-            "verdict": "baseline" if is_baseline else ratio.verdict,
             "rounds": paired.rounds,
             "round_times": paired.times(name).tolist(),
         }
         if is_baseline:
-            numbers["again_times"] = paired.times(BASELINE_AGAIN).tolist()
+            numbers |= {"verdict": "baseline", "again_times": paired.times(BASELINE_AGAIN).tolist()}
         return numbers

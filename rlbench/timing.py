@@ -50,6 +50,11 @@ class Ratio:
     aa_high: float
     verdict: str
 
+    def fields(self) -> dict[str, float | str]:
+        """As rows name them: ratio, ratio_low, ratio_high, aa_low, aa_high, verdict."""
+        interval = {"ratio": self.ratio, "ratio_low": self.low, "ratio_high": self.high}
+        return {**interval, "aa_low": self.aa_low, "aa_high": self.aa_high, "verdict": self.verdict}
+
 
 @dataclass(frozen=True)
 class Paired:

@@ -11,16 +11,10 @@ NAMES = ("ratio", "ratio_low", "ratio_high", "aa_low", "aa_high")
 
 def ratio_fields(paired: Paired, name: str) -> dict[str, object]:
     """What a row says of variant `name`: medians in microseconds, ratio, interval, A/A band, verdict, every round's time."""
-    ratio = paired.ratio(name)
     return {
         "baseline_us": paired.median_s(BASELINE) * 1e6,
         "median_us": paired.median_s(name) * 1e6,
-        "ratio": ratio.ratio,
-        "ratio_low": ratio.low,
-        "ratio_high": ratio.high,
-        "aa_low": ratio.aa_low,
-        "aa_high": ratio.aa_high,
-        "verdict": ratio.verdict,
+        **paired.ratio(name).fields(),
         "rounds": paired.rounds,
         "round_times": paired.times(name).tolist(),
         "not_measured": None,

@@ -48,15 +48,9 @@ class Comparison:
 
     def row(self) -> dict[str, object]:
         """What a table and a ladder show; sps are medians over rounds, returns means over rounds."""
-        ratio = self.ratio()
         return {
             "choices": self.label,
-            "ratio": ratio.ratio,
-            "ratio_low": ratio.low,
-            "ratio_high": ratio.high,
-            "aa_low": ratio.aa_low,
-            "aa_high": ratio.aa_high,
-            "verdict": ratio.verdict,
+            **self.ratio().fields(),
             "rounds": self.rounds,
             "steps": self.steps,
             "sps": self._sps(SELECTED),
