@@ -191,7 +191,8 @@ def test_the_peer_has_the_same_network_and_optimizer():
     mine = DQN(config, None, cartpole)
     layers = [layer for layer in peer.q_net.q_net if not isinstance(layer, nn.Flatten)]
     assert [type(layer) for layer in layers] == [type(layer) for layer in mine.online]
-    assert [p.shape for p in peer.q_net.parameters()] == [p.shape for p in mine.parameters]
-    assert type(peer.policy.optimizer) is type(mine.optimizer) is Adam
+    assert [p.shape for p in peer.q_net.parameters()] == [p.shape for p in mine.online.parameters()]
+    optimizer = mine.apply_update.optimizer
+    assert type(peer.policy.optimizer) is type(optimizer) is Adam
     for name in ("lr", "betas", "eps", "weight_decay"):
-        assert peer.policy.optimizer.param_groups[0][name] == mine.optimizer.param_groups[0][name]
+        assert peer.policy.optimizer.param_groups[0][name] == optimizer.param_groups[0][name]
