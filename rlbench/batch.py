@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from torch import Tensor
 
 
 class Transitions(NamedTuple):
@@ -26,6 +27,23 @@ class Transitions(NamedTuple):
     truncated: Any  # (B,) float32 of 0 and 1
     discount: Any  # (B,) float32
     next_mask: Any = None  # (B, A) float32 of 0 and 1, or None where every action is always legal
+    weight: Any = None  # (B,) float32 importance weights of prioritised replay, or None where all are 1
+
+
+class Updated(NamedTuple):
+    """What an update hands back, detached."""
+
+    loss: Tensor  # () or (K,), one a minibatch
+    target: Tensor  # (B,) Bellman targets
+    td_error: Tensor  # (B,) q(s, a) - target, before the update
+
+
+class Layout(NamedTuple):
+    """A flat observation that is a window of bars: `window` times `features` numbers, oldest first, then `own` numbers."""
+
+    window: int
+    features: int
+    own: int
 
 
 class Collected(NamedTuple):

@@ -14,9 +14,14 @@ class ConfigError(ValueError):
     """A setting that cannot be used; the message names it, what was found and what is accepted."""
 
 
-def option(default: Any, help: str, low: float = -math.inf, high: float = math.inf) -> Any:
-    """A dataclass field with its one line of documentation and its closed range."""
-    return dataclasses.field(default=default, metadata={"help": help, "low": low, "high": high})
+def option(
+    default: Any, help: str, low: float = -math.inf, high: float = math.inf, one_of: tuple[str, ...] | None = None
+) -> Any:
+    """A dataclass field with its one line of documentation, and its closed range or the words that it accepts."""
+    return dataclasses.field(default=default, metadata={"help": help, "low": low, "high": high, "one_of": one_of})
+
+
+NETWORKS = ("mlp", "dueling", "conv")
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,14 @@ class DQNConfig:
     huber: bool = option(False, "Huber loss with its knee at 1 instead of squared error")
     max_grad_norm: float = option(10.0, "largest norm of a gradient; 0 clips nothing", low=0.0)
     hidden: tuple[int, ...] = option((120, 84), "widths of the hidden layers", low=1)
+    network: str = option("mlp", "mlp, dueling, or conv: 1x1 convolutions over a window of bars", one_of=NETWORKS)
+    prioritized_replay_alpha: float = option(
+        0.0, "exponent of priorities in replay; 0 samples uniformly", low=0.0, high=1.0
+    )
+    prioritized_replay_beta: float = option(
+        0.4, "exponent of importance weights; rises linearly to 1", low=0.0, high=1.0
+    )
+    prioritized_replay_eps: float = option(1e-6, "added to the size of an error to make a priority", low=0.0)
     eval_frequency: int = option(0, "env steps between evaluations while training; 0 evaluates at the end alone", low=0)
     eval_episodes: int = option(100, "episodes of an evaluation of the greedy policy; 0 evaluates nothing", low=0)
     log_frequency: int = option(1_000, "env steps between rows of the history", low=1)
@@ -124,6 +137,10 @@ def checked(field: dataclasses.Field, kind: Any, value: Any) -> Any:
         if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
             raise ConfigError(f"{field.name} must be a sequence of whole numbers, such as (64, 64), not {value!r}.")
         return tuple(checked_number(field, int, item) for item in value)
+    if kind is str:
+        if value not in field.metadata["one_of"]:
+            raise ConfigError(f"{field.name} must be one of {', '.join(field.metadata['one_of'])}, not {value!r}.")
+        return value
     if kind is bool:
         if not isinstance(value, bool):
             raise ConfigError(f"{field.name} must be True or False, not {value!r} ({type(value).__name__}).")

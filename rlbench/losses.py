@@ -40,8 +40,8 @@ def td_target(reward: Tensor, discount: Tensor, terminated: Tensor, next_value: 
     return reward + torch.where(terminated != 0, torch.zeros_like(next_value), discount * next_value)
 
 
-def td_loss(q: Tensor, action: Tensor, target: Tensor, huber: bool = False) -> Tensor:
-    """Mean loss between q(s, a) and its target: squared error, or Huber's with its knee at 1.
+def td_error(q: Tensor, action: Tensor, target: Tensor) -> Tensor:
+    """q(s, a) - target, (B,).
 
     Args:
         q: (B, A) online network at s.
@@ -51,4 +51,15 @@ def td_loss(q: Tensor, action: Tensor, target: Tensor, huber: bool = False) -> T
     chosen = q.gather(1, action.unsqueeze(1)).squeeze(1)  # (B,)
     if chosen.shape != target.shape:  # PyTorch would broadcast (B,) against (B, 1) to a (B, B) loss
         raise ValueError(f"targets have shape {tuple(target.shape)}; accepted is {tuple(chosen.shape)}, one a row.")
-    return F.smooth_l1_loss(chosen, target) if huber else F.mse_loss(chosen, target)
+    return chosen - target
+
+
+def td_loss(error: Tensor, huber: bool = False, weight: Tensor | None = None) -> Tensor:
+    """Mean over rows of the squared error, or of Huber's loss with its knee at 1, each times its weight.
+
+    Args:
+        error: (B,) temporal-difference errors.
+        weight: (B,) importance weights (Schaul et al., 2016); None: all 1.
+    """
+    loss = F.smooth_l1_loss(error, torch.zeros_like(error), reduction="none") if huber else error * error
+    return (loss if weight is None else weight * loss).mean()

@@ -135,7 +135,7 @@ class _Job:
 
     def _bar_unusable(self) -> None:
         for variant in self.speedup.variants:
-            reason = self.speedup.requires(variant, None, None, self.setting.device)
+            reason = self.speedup.requires(variant, None, None, self.setting.device, None)
             if reason:
                 lacks_cuda = "CUDA" in reason and not self.setting.machine.has_cuda
                 self.barred[variant] = NO_CUDA if lacks_cuda else reason

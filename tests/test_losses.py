@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rlbench.losses import next_values, td_loss, td_target
+from rlbench.losses import next_values, td_error, td_loss, td_target
 
 Q = torch.tensor([[100.0, 1.0, 2.0]])
 LEGAL = torch.tensor([[0.0, 1.0, 1.0]])
@@ -55,9 +55,9 @@ def test_one_legal_action_in_every_state():
 def test_loss_is_the_mean_over_rows_of_the_chosen_actions():
     q = torch.tensor([[1.0, 5.0], [2.0, 0.0]], requires_grad=True)
     action, goal = torch.tensor([1, 0]), torch.tensor([2.0, 2.5])
-    assert td_loss(q, action, goal).item() == pytest.approx((9.0 + 0.25) / 2)
+    assert td_loss(td_error(q, action, goal)).item() == pytest.approx((9.0 + 0.25) / 2)
     # Huber's loss: 3 - 0.5 beyond the knee, 0.125 within.
-    loss = td_loss(q, action, goal, huber=True)
+    loss = td_loss(td_error(q, action, goal), huber=True)
     assert loss.item() == pytest.approx((2.5 + 0.125) / 2)
     loss.backward()
     assert q.grad.tolist() == [[0.0, 0.5], [-0.25, 0.0]]
@@ -74,6 +74,6 @@ def test_a_column_of_targets_is_refused():
         literal = torch.nn.functional.mse_loss(q, goal)
     literal.backward()
     assert literal.item() == 0.5 and q.grad.tolist() == [-0.5, 0.5]
-    assert td_loss(q[:, None], torch.tensor([0, 0]), goal[:, 0]).item() == 0.0
+    assert td_loss(td_error(q[:, None], torch.tensor([0, 0]), goal[:, 0])).item() == 0.0
     with pytest.raises(ValueError, match=r"\(2, 1\); accepted is \(2,\)"):
-        td_loss(q[:, None], torch.tensor([0, 0]), goal)
+        td_error(q[:, None], torch.tensor([0, 0]), goal)

@@ -139,7 +139,7 @@ def test_a_baseline_that_fails_leaves_the_others_unmeasured_but_checked():
 
 
 def test_what_needs_cuda_says_so(monkeypatch):
-    def requires(variant, choices, config, device):
+    def requires(variant, choices, config, device, env):
         return "pinning needs CUDA, and this runs on cpu" if variant == "pinned" else None
 
     speedups = planted({"pageable": double, "pinned": fails}, requires=requires)

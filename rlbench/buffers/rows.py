@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import torch
 
+from rlbench.batch import Layout
 from rlbench.probe import Probe
 
 
@@ -15,6 +16,7 @@ class RowSpec(NamedTuple):
     obs_size: int  # D
     num_actions: int  # A
     masked: bool = False  # whether rows carry the legal actions of the next state
+    layout: Layout | None = None  # of the numbers in an observation, where it is known
 
     @property
     def mask_size(self) -> int:

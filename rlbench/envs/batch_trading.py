@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from rlbench.batch import Layout
 from rlbench.envs import checks
+from rlbench.envs.batch import BatchStep
 from rlbench.envs.batch_account import interest, rebalance, tariff
 from rlbench.envs.batch_market import market_tensors
 from rlbench.envs.portfolio import FLOOR
@@ -37,16 +39,6 @@ class TradingState(NamedTuple):
     held: Tensor  # int64: index of the position held, -1 before the first choice where the set has no flat
     position: Tensor  # float64
     episode: Tensor  # int64: how many episodes this account has begun, less one
-
-
-class TradingStep(NamedTuple):
-    """What one step of N accounts gives."""
-
-    obs: Tensor  # (N, D) float32: where to act next; the first of a new episode where one ended
-    reward: Tensor  # (N,) float64 log returns
-    terminated: Tensor  # (N,) bool
-    truncated: Tensor  # (N,) bool
-    next_obs: Tensor  # (N, D) float32: where the step led, the last of its episode where one ended
 
 
 class BatchTrading:
@@ -94,7 +86,9 @@ class BatchTrading:
         self.initial_equity = checks.checked_positive("initial_equity", initial_equity)
         self.floor = FLOOR * self.initial_equity
         self.seed = seed
-        self.obs_size = window * self.data.features.shape[1] + 2  # D
+        self.name = f"BatchTrading({len(markets)} tickers)" if len(markets) > 1 else "BatchTrading"
+        self.layout = Layout(window, self.data.features.shape[1], own=2)
+        self.obs_size, self.num_actions = window * self.layout.features + 2, len(self.positions)  # D, A
         self._index = torch.arange(self.num_envs, device=self.device)
         self._back = torch.arange(
             1 - window, 1, device=self.device
@@ -112,7 +106,7 @@ class BatchTrading:
         state = self._begin(ticker, bar, episode)
         return state, self.observe(state)
 
-    def step(self, state: TradingState, action: Tensor) -> tuple[TradingState, TradingStep]:
+    def step(self, state: TradingState, action: Tensor) -> tuple[TradingState, BatchStep]:
         """Fill `action` (N,) int64, indices into `positions`, at this close and go on to the next one.
 
         An action out of range is an error of the gather on the CPU, and on CUDA of the device.
@@ -125,7 +119,7 @@ class BatchTrading:
         fresh = self._begin(moved.ticker, self._start(moved.ticker, episode), episode)
         state = TradingState(*(torch.where(ended, new, old) for new, old in zip(fresh, moved, strict=True)))
         obs = torch.where(ended[:, None], self.observe(fresh), next_obs)
-        return state, TradingStep(obs, reward, terminated, truncated, next_obs)
+        return state, BatchStep(obs, reward, terminated, truncated, next_obs)
 
     def _advance(self, state: TradingState, action: Tensor) -> tuple[TradingState, Tensor, Tensor]:
         """One bar on: the moved accounts, their log returns, and which of them are ruined."""

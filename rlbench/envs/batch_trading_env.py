@@ -30,7 +30,7 @@ class BatchTradingEnv(gymnasium.vector.VectorEnv):
         self, market: Market | Sequence[Market], num_envs: int = 1024, device: str = "cpu", **arguments: Any
     ) -> None:
         self.core = BatchTrading(market, num_envs, device, **arguments)
-        self.num_envs = self.core.num_envs
+        self.num_envs, self.layout = self.core.num_envs, self.core.layout
         bound = np.full(self.core.obs_size, self.core.clip, np.float32)  # (D,)
         bound[-2] = max(1.0, *map(abs, self.core.positions))
         self.single_observation_space = gymnasium.spaces.Box(-bound, bound, dtype=np.float32)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rlbench.batch import Collected
-from rlbench.envs.spaces import OLD_STYLE, EnvError, EnvSpec, describe_spaces, mask_of, reset_env
+from rlbench.envs.spaces import OLD_STYLE, EnvError, EnvSpec, describe_spaces, layout_of, mask_of, reset_env
 from rlbench.random import Purpose, random_bits
 
 
@@ -28,7 +28,7 @@ class OneByOne:
         self.envs = list(envs)
         first = self.envs[0]
         self.name = name or _name_of(first)
-        self.spec: EnvSpec = describe_spaces(first.observation_space, first.action_space, self.name)
+        self.spec: EnvSpec = describe_spaces(first.observation_space, first.action_space, self.name, layout_of(first))
         self.finished: list[tuple[float, int]] = []  # (return, length) of episodes that ended in the last step
         shape = (len(self.envs), self.spec.obs_size)
         self.obs = np.empty(shape, np.float32)  # (N, D)

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rlbench.batch import Layout
+
 
 class EnvError(ValueError):
     """An environment that cannot be used; the message says what was found, what is accepted and what to do."""
@@ -18,6 +20,7 @@ class EnvSpec(NamedTuple):
     num_actions: int  # A
     first_action: int  # what the environment calls action 0
     name: str
+    layout: Layout | None = None  # of the numbers in an observation, where the environment says
 
     @property
     def obs_size(self) -> int:  # D
@@ -30,8 +33,8 @@ OLD_STYLE = (
 )
 
 
-def describe_spaces(observation_space: Any, action_space: Any, name: str) -> EnvSpec:
-    """Sizes of a single environment's spaces.
+def describe_spaces(observation_space: Any, action_space: Any, name: str, layout: Layout | None = None) -> EnvSpec:
+    """Sizes of a single environment's spaces, and the layout of its observations where it is known.
 
     Raises:
         EnvError: for anything but Box observations and Discrete actions.
@@ -48,7 +51,13 @@ def describe_spaces(observation_space: Any, action_space: Any, name: str) -> Env
             f"{name} has {kind} observations; the networks take a Box. "
             "Wrap it: env = gymnasium.wrappers.FlattenObservation(env)"
         )
-    return EnvSpec(tuple(observation_space.shape), int(action_space.n), int(action_space.start), name)
+    return EnvSpec(tuple(observation_space.shape), int(action_space.n), int(action_space.start), name, layout)
+
+
+def layout_of(env: Any) -> Layout | None:
+    """The `layout` that an environment says its observations have; None where it says nothing."""
+    layout = getattr(getattr(env, "unwrapped", env), "layout", None)
+    return layout if isinstance(layout, Layout) else None
 
 
 def reset_env(env: Any, name: str, seed: int | None = None) -> tuple[Any, dict]:

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from gymnasium.envs.registration import EnvSpec
 
+from rlbench.batch import Layout
 from rlbench.envs import checks
 from rlbench.envs.history import StepState, episode_frame
 from rlbench.envs.portfolio import FLOOR, interest, rebalance, trade_costs
@@ -117,6 +118,7 @@ class TradingEnv(gymnasium.Env):
         self._width = features.shape[1]
         self._flat = features.reshape(-1)  # (T * F,)
         self._size = self.window * self._width + 2
+        self.layout = Layout(self.window, self._width, own=2)
         self._clip = clip
         bound = np.full(self._size, clip, dtype=np.float32)  # (D,)
         bound[-2] = max(1.0, *map(abs, self.positions))
@@ -135,8 +137,7 @@ class TradingEnv(gymnasium.Env):
         # Without a fixed length an episode may start anywhere that leaves one step to take.
         self._last_start = bars - 1 - (episode_length or 1)
         self._bar = self._end = -1  # a step before the first reset is refused
-        self._equities: list[float] = []
-        self._actions: list[int] = []
+        self._equities, self._actions = [], []
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
         """Start an episode: flat, `initial_equity` in cash; `options={"start": bar}` chooses the first bar."""
@@ -167,8 +168,7 @@ class TradingEnv(gymnasium.Env):
             raise RuntimeError("The episode has ended or has not begun; call reset() before step().")
         if not 0 <= action < len(self.positions):
             raise ValueError(f"action={action} is refused; accepted: 0 to {len(self.positions) - 1}.")
-        filled = action != self._action
-        if filled:
+        if filled := action != self._action:
             self._fill(action, self._close[bar])
         self._bar = bar = bar + 1
         close = self._close[bar]

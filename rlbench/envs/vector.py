@@ -8,7 +8,7 @@ import numpy as np
 
 from rlbench.batch import Collected
 from rlbench.envs.one_by_one import env_seed
-from rlbench.envs.spaces import EnvError, EnvSpec, describe_spaces
+from rlbench.envs.spaces import EnvError, EnvSpec, describe_spaces, layout_of
 from rlbench.random import Purpose
 
 OVERWRITTEN = (
@@ -34,7 +34,9 @@ class VectorCollector:
         self.num_envs = int(envs.num_envs)
         spec = getattr(envs, "spec", None)
         self.name = spec.id if spec is not None else type(envs).__name__
-        self.spec: EnvSpec = describe_spaces(envs.single_observation_space, envs.single_action_space, self.name)
+        self.spec: EnvSpec = describe_spaces(
+            envs.single_observation_space, envs.single_action_space, self.name, layout_of(envs)
+        )
         self.mode = autoreset_mode(envs, self.name)
         self.finished: list[tuple[float, int]] = []
         obs, infos = self._first_reset(seed)

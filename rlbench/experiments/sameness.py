@@ -12,7 +12,7 @@ from rlbench.speedups import Speedup
 def same_answers(slot: Speedup, sizes: Sequence[int], seeds: Sequence[int], device: str = "auto") -> list[Row]:
     """A row for each variant, size and seed: slot, variant, size, seed, same (None where it cannot run here), note."""
     where = resolve_device(device)
-    reasons = {name: slot.requires(name, None, None, where) for name in slot.variants}
+    reasons = {name: slot.requires(name, None, None, where, None) for name in slot.variants}
     usable = [name for name, reason in reasons.items() if reason is None]
     rows: list[Row] = []
     for size in sizes:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from rlbench.batch import Transitions
+from rlbench.batch import Transitions, Updated
 from rlbench.native.build import load, take_build_seconds
 
 WIDE = 16  # floats in a vector of dqn_update.c
@@ -28,9 +28,22 @@ class Job(ctypes.Structure):
         *((name, ctypes.c_float) for name in ["learning_rate", "beta1", "beta2", "eps", "max_norm"]),
         *(
             (name, POINTER)
-            for name in ["obs", "next_obs", "reward", "terminated", "discount", "next_mask", "action", "scalar_strides"]
+            for name in [
+                "obs",
+                "next_obs",
+                "reward",
+                "terminated",
+                "discount",
+                "next_mask",
+                "weight",
+                "action",
+                "scalar_strides",
+            ]
         ),
-        *((name, POINTER) for name in ["online", "gradient", "moment1", "moment2", "work", "target_out", "target"]),
+        *(
+            (name, POINTER)
+            for name in ["online", "gradient", "moment1", "moment2", "work", "target_out", "error_out", "target"]
+        ),
     )
 
 
@@ -94,8 +107,8 @@ class NativeUpdate:
             setattr(self.job, name, getattr(self, name).data_ptr())
         self.work = torch.empty(0)
 
-    def __call__(self, batch: Transitions, learning_rate: float) -> tuple[Tensor, Tensor]:
-        """Update the online network on a minibatch; returns the loss, and the targets (B,)."""
+    def __call__(self, batch: Transitions, learning_rate: float) -> Updated:
+        """Update the online network on a minibatch."""
         job, rows = self.job, len(batch.action)
         if job.batch != rows:
             job.batch = rows
@@ -103,8 +116,9 @@ class NativeUpdate:
             job.work = self.work.data_ptr()
         kept = [_rows(batch.obs), _rows(batch.next_obs), None if batch.next_mask is None else _rows(batch.next_mask)]
         obs, next_obs, mask = kept
-        targets = torch.empty(rows)
+        targets, errors = torch.empty(rows), torch.empty(rows)
         job.obs, job.next_obs, job.target_out = obs.data_ptr(), next_obs.data_ptr(), targets.data_ptr()
+        job.error_out, job.weight = errors.data_ptr(), None if batch.weight is None else batch.weight.data_ptr()
         job.obs_stride, job.next_stride = obs.stride(0), next_obs.stride(0)
         job.next_mask, job.mask_stride = (None, 0) if mask is None else (mask.data_ptr(), mask.stride(0))
         for i, name in enumerate(("action", "reward", "terminated", "discount")):
@@ -113,7 +127,7 @@ class NativeUpdate:
             self._strides[i] = column.stride(0)
         job.learning_rate = learning_rate
         job.step += 1
-        return torch.tensor(self._update(ctypes.byref(job))), targets
+        return Updated(torch.tensor(self._update(ctypes.byref(job))), targets, errors)
 
 
 def _rows(tensor: Tensor) -> Tensor:

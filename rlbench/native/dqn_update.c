@@ -23,9 +23,9 @@ struct job {  // kept in step with Job in dqn.py
     int64_t layers, batch, obs_stride, next_stride, mask_stride, double_dqn, huber, step;
     int64_t widths[MOST_LAYERS + 1];
     float learning_rate, beta1, beta2, eps, max_norm;
-    const float *obs, *next_obs, *reward, *terminated, *discount, *next_mask;
+    const float *obs, *next_obs, *reward, *terminated, *discount, *next_mask, *weight;
     const int64_t *action, *scalar_strides;  // strides of action, reward, terminated, discount
-    float *online, *gradient, *moment1, *moment2, *work, *target_out;
+    float *online, *gradient, *moment1, *moment2, *work, *target_out, *error_out;
     const float *target;
 };
 
@@ -113,10 +113,11 @@ static float temporal_difference(const struct job *job, const float *q, const fl
         if (job->terminated[i * stride[2]] == 0) target += job->discount[i * stride[3]] * next_value(job, i, values, chooser);
         job->target_out[i] = target;
         const int64_t at = i * wide + job->action[i * stride[0]];
-        const float error = q[at] - target, size = fabsf(error);
+        const float error = q[at] - target, size = fabsf(error), weight = job->weight ? job->weight[i] : 1;
+        job->error_out[i] = error;
         const int linear = job->huber && size >= 1;
-        loss += linear ? size - 0.5f : job->huber ? 0.5f * error * error : error * error;
-        slope[at] = (linear ? (error > 0 ? 1.0f : -1.0f) : job->huber ? error : 2 * error) / job->batch;
+        loss += weight * (linear ? size - 0.5f : job->huber ? 0.5f * error * error : error * error);
+        slope[at] = weight * (linear ? (error > 0 ? 1.0f : -1.0f) : job->huber ? error : 2 * error) / job->batch;
     }
     return (float)(loss / job->batch);
 }

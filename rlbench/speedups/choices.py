@@ -100,25 +100,25 @@ class Choices:
     def to_dict(self) -> dict[str, str]:
         return dict(self._variants)
 
-    def in_use(self, config: Any = None, device: str | torch.device = "cpu") -> dict[str, str]:
-        """The slots that a trainer on that device uses, with their variants."""
-        where = torch.device(device)
-        return {s: v for s, v in self._variants.items() if _speedups()[s].requires(v, self, config, where) is None}
+    def in_use(self, config: Any = None, device: str | torch.device = "cpu", env: Any = None) -> dict[str, str]:
+        """The slots that a trainer uses on that device and env (an `EnvSource`), with their variants."""
+        where, slots = torch.device(device), _speedups()
+        return {s: v for s, v in self._variants.items() if slots[s].requires(v, self, config, where, env) is None}
 
-    def usable(self, config: Any, device: str | torch.device) -> Choices:
+    def usable(self, config: Any, device: str | torch.device, env: Any = None) -> Choices:
         """These choices, with plain()'s variant where one that was not set explicitly cannot be used here.
 
         Each such step back is told once a process.
         """
         where, kept = torch.device(device), dict(self._variants)
         for slot, variant in self._variants.items():
-            reason = None if slot in self.explicit else _speedups()[slot].requires(variant, None, config, where)
+            reason = None if slot in self.explicit else _speedups()[slot].requires(variant, None, config, where, env)
             if reason:
                 kept[slot] = Choices.plain(where)._variants[slot]
                 _tell_once(f"{slot}={kept[slot]!r} instead of {variant!r}: {reason}.")
         return self._of(kept, {}, self.explicit)
 
-    def check(self, workload: str, config: Any, device: str | torch.device) -> None:
+    def check(self, workload: str, config: Any, device: str | torch.device, env: Any = None) -> None:
         """Refuse what cannot work or would be ignored.
 
         Raises:
@@ -129,7 +129,7 @@ class Choices:
             speedup = _speedups()[slot]
             if workload not in speedup.workloads:
                 raise ChoiceError(f"{slot}={self._variants[slot]!r}: {workload} has no such slot; leave it out.")
-            reason = speedup.requires(self._variants[slot], self, config, where)
+            reason = speedup.requires(self._variants[slot], self, config, where, env)
             if reason:
                 raise ChoiceError(f"{slot}={self._variants[slot]!r} cannot be used: {reason}.")
 

@@ -139,7 +139,7 @@ def bind(variant: Callable[..., Any], inputs: Transitions) -> Callable[[], Trans
     return lambda: convert(inputs)
 
 
-def requires(variant: str, choices: Any, config: Any, device: torch.device) -> str | None:
+def requires(variant: str, choices: Any, config: Any, device: torch.device, env: Any) -> str | None:
     if choices is not None and choices.replay == "ring_torch":
         return "replay='ring_torch' hands out tensors, which need no conversion; leave this slot out"
     return None

@@ -67,7 +67,7 @@ def check(expected: list[Tensor], actual: list[Tensor]) -> None:
         torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-6)
 
 
-def requires(variant: str, choices: Any, config: Any, device: torch.device) -> str | None:
+def requires(variant: str, choices: Any, config: Any, device: torch.device, env: Any) -> str | None:
     if choices is not None and choices.update == "native":
         return "update='native' has an Adam of its own; leave this slot out"
     return None

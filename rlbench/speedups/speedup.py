@@ -11,7 +11,7 @@ import torch
 if TYPE_CHECKING:
     from rlbench.speedups.choices import Choices
 
-Requires = Callable[[str, "Choices | None", Any, torch.device], "str | None"]
+Requires = Callable[[str, "Choices | None", Any, torch.device, Any], "str | None"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Speedup:
         make_inputs: (size, seed, device) -> what `bind` takes; the same for the same arguments.
         bind: (variant, inputs) -> a call without arguments. State is built once; the call is what is timed.
         check: (expected, actual) of two calls' outcomes; raises AssertionError where they differ.
-        requires: (variant name, choices or None, config or None, device) -> the reason why it cannot be used, or None.
+        requires: (variant name, choices or None, config or None, device, `EnvSource` or None) -> the reason why it cannot be
+            used, or None. What is None is not known yet and gives no reason.
         sameness: "bitwise", "close" or "statistical".
         sizes: what `make_inputs` is measured at.
         size_means: what a size counts.
@@ -57,7 +58,7 @@ class Speedup:
         return self.bind(variant, inputs)()
 
 
-def no_needs(variant: str, choices: Choices | None, config: Any, device: torch.device) -> str | None:
+def no_needs(variant: str, choices: Choices | None, config: Any, device: torch.device, env: Any) -> str | None:
     """For slots whose variants work everywhere."""
     return None
 

@@ -55,7 +55,7 @@ def bind(variant: Callable[..., Any], inputs: tuple[Transitions, torch.device]) 
     return lambda: variant(batch, device)
 
 
-def requires(variant: str, choices: Any, config: Any, device: torch.device) -> str | None:
+def requires(variant: str, choices: Any, config: Any, device: torch.device, env: Any) -> str | None:
     if variant != "pageable" and device.type != "cuda":
         return f"{variant} memory needs CUDA, and this runs on {device.type}; accepted here: pageable"
     if variant != "pageable" and choices is not None and choices.replay == "ring_torch":

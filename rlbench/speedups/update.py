@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
-from rlbench.batch import Transitions
+from rlbench.batch import Transitions, Updated
 from rlbench.config import DQNConfig
-from rlbench.losses import next_values, td_loss, td_target
+from rlbench.losses import next_values, td_error, td_loss, td_target
 from rlbench.models import mlp
 from rlbench.native.build import BuildError, load
 from rlbench.native.dqn import NativeUpdate
@@ -40,11 +40,12 @@ class EagerUpdate:
         self.parameters = list(online.parameters())
         self.optimizer = make_optimizer(self.parameters, config.learning_rate)
 
-    def __call__(self, batch: Transitions, learning_rate: float) -> tuple[Tensor, Tensor]:
-        """Update the online network on a minibatch; returns the loss, and the targets (B,)."""
+    def __call__(self, batch: Transitions, learning_rate: float) -> Updated:
+        """Update the online network on a minibatch."""
         with phase("forward"):
             targets = self.targets(batch)
-            loss = td_loss(self.online(batch.obs), batch.action, targets, self.config.huber)
+            error = td_error(self.online(batch.obs), batch.action, targets)
+            loss = td_loss(error, self.config.huber, batch.weight)
         with phase("backward"):
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
@@ -54,7 +55,7 @@ class EagerUpdate:
             for group in self.optimizer.param_groups:
                 group["lr"] = learning_rate
             self.optimizer.step()
-        return loss.detach(), targets
+        return Updated(loss.detach(), targets, error.detach())
 
     @torch.no_grad()
     def targets(self, batch: Transitions) -> Tensor:
@@ -71,7 +72,7 @@ class Native(NativeUpdate):
         del make_optimizer  # it has an Adam of its own; `requires` of the optimizer slot says so
         super().__init__(online, target, config.double_dqn, config.huber, config.max_grad_norm, EPS)
 
-    def __call__(self, batch: Transitions, learning_rate: float) -> tuple[Tensor, Tensor]:
+    def __call__(self, batch: Transitions, learning_rate: float) -> Updated:
         with phase("update"):
             return super().__call__(batch, learning_rate)
 
@@ -101,7 +102,7 @@ def bind(variant: Callable[..., Any], inputs: tuple) -> Callable[[], list[Tensor
     update = variant(online, copy.deepcopy(target), DQNConfig(), for_loop)
 
     def updates() -> list[Tensor]:
-        losses = [update(batch, 1e-3)[0] for batch in batches]
+        losses = [update(batch, 1e-3).loss for batch in batches]
         return [torch.stack(losses), *(parameter.detach() for parameter in online.parameters())]
 
     return updates
@@ -113,7 +114,7 @@ def check(expected: list[Tensor], actual: list[Tensor]) -> None:
         torch.testing.assert_close(other, one, rtol=1e-4, atol=2e-5)
 
 
-def requires(variant: str, choices: Any, config: Any, device: torch.device) -> str | None:
+def requires(variant: str, choices: Any, config: Any, device: torch.device, env: Any) -> str | None:
     if variant != "native":
         return None
     if device.type != "cpu":

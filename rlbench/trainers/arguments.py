@@ -49,7 +49,7 @@ def _check_made(made: Any, collector: Any) -> None:
     if any(made is env for env in trained_on):
         raise EnvError(f"{collector.name}: the factory gave the same environment twice; make a new one at each call.")
     spec: EnvSpec = describe_spaces(made.observation_space, made.action_space, "the evaluation env")
-    if spec._replace(name="") != collector.spec._replace(name=""):
+    if spec._replace(name="", layout=None) != collector.spec._replace(name="", layout=None):
         raise EnvError(
             f"the evaluation env has observations of shape {spec.obs_shape} and {spec.num_actions} actions from "
             f"{spec.first_action}; accepted are those of the training env, {collector.spec.obs_shape} and "

@@ -63,7 +63,8 @@ class DQN:
         self.collector = make_collector(env, config.num_envs, config.seed)
         check_start(self.collector.obs, self.collector.name)
         self.make_eval_env = evaluation_factory(env, eval_env, config, self.collector)
-        self.spec = RowSpec(self.collector.spec.obs_size, self.collector.spec.num_actions, self.collector.masked)
+        spec = self.collector.spec
+        self.spec = RowSpec(spec.obs_size, spec.num_actions, self.collector.masked, spec.layout)
 
         generator = torch.Generator().manual_seed(random_bits(config.seed, Purpose.WEIGHTS, 0, 0))
         self.online = mlp(self.spec.obs_size, config.hidden, self.spec.num_actions, generator).to(self.device)
@@ -153,9 +154,10 @@ class DQN:
 
     def update(self, batch: Transitions) -> None:
         """One step of Adam on the temporal-difference loss."""
-        loss, self.last_target = self.apply_update(batch, self.learning_rate)
+        updated = self.apply_update(batch, self.learning_rate)
+        self.last_target = updated.target
         with phase("sync"):
-            self.losses.add(loss)
+            self.losses.add(updated.loss)
         self.updates += 1
 
     @torch.no_grad()

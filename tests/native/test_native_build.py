@@ -82,7 +82,7 @@ def test_a_cache_that_cannot_be_written_says_what_to_set(fresh, monkeypatch):
 
 
 def test_it_is_refused_on_another_device():
-    reason = SPEEDUPS["update"].requires("native", None, None, torch.device("cuda"))
+    reason = SPEEDUPS["update"].requires("native", None, None, torch.device("cuda"), None)
     assert reason == "native code runs on the CPU, and this runs on cuda; accepted here: eager"
 
 

@@ -41,9 +41,10 @@ def test_native_equals_eager(obs_size, hidden, actions, rows, masked, double, hu
     ours, theirs = ([copy.deepcopy(net) for net in nets] for _ in range(2))
     native, eager = Native(*ours, config, for_loop), EagerUpdate(*theirs, config, for_loop)
     for batch in batches(spec, rows, 6):
-        (loss, targets), (expected, expected_targets) = native(batch, 1e-3), eager(batch, 1e-3)
+        (loss, targets, errors), (expected, expected_targets, expected_errors) = native(batch, 1e-3), eager(batch, 1e-3)
         torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(targets, expected_targets, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(errors, expected_errors, rtol=1e-5, atol=1e-5)
     for one, other in zip(ours[0].parameters(), theirs[0].parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=2e-5)
     for one, other in zip(ours[1].parameters(), nets[1].parameters(), strict=True):
@@ -62,8 +63,8 @@ def test_first_step_by_hand():
     update = NativeUpdate(net, target, double_dqn=True, huber=False, max_grad_norm=0.0, eps=1e-8)
     one, end = torch.ones(1), torch.ones(1)
     batch = Transitions(torch.tensor([[3.0]]), torch.tensor([0]), one, torch.tensor([[9.0]]), end, 0 * one, one)
-    loss, targets = update(batch, 0.1)
-    assert loss.item() == 25.0 and targets.tolist() == [1.0]
+    loss, targets, errors = update(batch, 0.1)
+    assert loss.item() == 25.0 and targets.tolist() == [1.0] and errors.tolist() == [5.0]
     rows = update.gradient.view(2, padded(1))
     assert rows[:, 0].tolist() == [30.0, 10.0] and not rows[:, 1:].any()
     assert net[0].weight.item() == pytest.approx(1.9) and net[0].bias.item() == pytest.approx(-0.1)
@@ -82,7 +83,7 @@ def test_packed_rows_and_another_batch_size():
         for rows in (16, 3, 16):
             batch = ring.sample(torch.arange(rows).numpy())
             assert not batch.obs.is_contiguous()
-            update(batch if packed else Transitions(*(t.contiguous() for t in batch)), 1e-3)
+            update(batch if packed else Transitions(*(None if t is None else t.contiguous() for t in batch)), 1e-3)
         pairs.append(list(copies[0].parameters()))
     assert all(torch.equal(a, b) for a, b in zip(*pairs, strict=True))
 
@@ -101,7 +102,7 @@ def test_what_is_not_a_number_is_not_hidden():
     net, target = mlp(3, (5,), 2), mlp(3, (5,), 2)
     update = Native(net, target, DQNConfig(), for_loop)
     (batch,) = batches(RowSpec(3, 2), 4, 1)
-    loss, _ = update(batch._replace(obs=batch.obs * float("nan")), 1e-3)
+    loss, *_ = update(batch._replace(obs=batch.obs * float("nan")), 1e-3)
     assert loss.isnan() and all(p.isnan().any() for p in net.parameters())
 
 

@@ -18,7 +18,7 @@ CASES = [
     (slot, variant)
     for slot, speedup in SPEEDUPS.items()
     for variant in speedup.variants
-    if speedup.requires(variant, None, None, CPU) is None
+    if speedup.requires(variant, None, None, CPU, None) is None
 ]
 
 
@@ -108,8 +108,8 @@ def test_transfer_to_where_a_tensor_is_hands_it_on():
 
 def test_pinned_transfers_are_refused_without_cuda():
     for variant in ("pinned", "pinned_non_blocking"):
-        assert "needs CUDA" in SPEEDUPS["transfer"].requires(variant, None, None, CPU)
-        assert SPEEDUPS["transfer"].requires(variant, None, None, torch.device("cuda")) is None
+        assert "needs CUDA" in SPEEDUPS["transfer"].requires(variant, None, None, CPU, None)
+        assert SPEEDUPS["transfer"].requires(variant, None, None, torch.device("cuda"), None) is None
 
 
 @pytest.mark.parametrize("make", [ItemEachStep, OnDevice])

@@ -94,7 +94,7 @@ ALONE = [
     (slot, variant)
     for slot, speedup in SPEEDUPS.items()
     for variant in speedup.variants
-    if speedup.requires(variant, None, None, torch.device("cpu")) is None
+    if speedup.requires(variant, None, None, torch.device("cpu"), None) is None
 ]
 
 
