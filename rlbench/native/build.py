@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-std=gnu11", "-shared", "-fPIC")
+EXACT = ("-ffp-contract=off",)  # no fused multiply-adds: every operation rounds as it does in Python
 CACHE_VARIABLE = "RLBENCH_CACHE"
 
 
@@ -37,8 +38,8 @@ def take_build_seconds() -> float:
 
 
 @cache
-def load(name: str) -> ctypes.CDLL:
-    """The library of `<name>.c`.
+def load(name: str, exact: bool = False) -> ctypes.CDLL:
+    """The library of `<name>.c`; `exact` where it must round as Python does.
 
     Raises:
         BuildError: without a C compiler, where it fails, and where its result cannot be kept or loaded.
@@ -46,10 +47,11 @@ def load(name: str) -> ctypes.CDLL:
     source = Path(__file__).with_name(f"{name}.c")
     compiler = find_compiler()
     try:
-        path = cache_folder() / f"{name}-{_digest(source, compiler)}.so"
+        flags = FLAGS + EXACT if exact else FLAGS
+        path = cache_folder() / f"{name}-{_digest(source, compiler, flags)}.so"
         if not path.is_file():
             start = time.perf_counter()
-            _compile(compiler, source, path)
+            _compile(compiler, source, path, flags)
             _builds_s.append(time.perf_counter() - start)
         return ctypes.CDLL(str(path))
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -71,9 +73,10 @@ def cache_folder() -> Path:
     return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rlbench"
 
 
-def _digest(source: Path, compiler: str) -> str:
+def _digest(source: Path, compiler: str, flags: tuple[str, ...]) -> str:
     version = subprocess.run([compiler, "--version"], capture_output=True, timeout=20).stdout
-    parts = [source.read_bytes(), " ".join(FLAGS).encode(), version, _processor().encode()]
+    included = [path.read_bytes() for path in sorted(source.parent.glob("*.[ch]"))]  # any of them may be
+    parts = [source.name.encode(), *included, " ".join(flags).encode(), version, _processor().encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
 
 
@@ -86,13 +89,13 @@ def _processor() -> str:
     return next((line for line in lines if line.startswith(("flags", "Features"))), platform.machine())
 
 
-def _compile(compiler: str, source: Path, path: Path) -> None:
+def _compile(compiler: str, source: Path, path: Path, flags: tuple[str, ...]) -> None:
     """Build beside the target and rename: other processes see the whole library or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         out = Path(folder) / path.name
         run = subprocess.run(
-            [compiler, *FLAGS, "-o", str(out), str(source), "-lm"], capture_output=True, text=True, timeout=120
+            [compiler, *flags, "-o", str(out), str(source), "-lm"], capture_output=True, text=True, timeout=120
         )
         if run.returncode:
             raise BuildError(f"{compiler} could not build {source.name} ({run.stderr.strip()[-300:]})")

@@ -112,7 +112,7 @@ class NativeUpdate:
         job, rows = self.job, len(batch.action)
         if job.batch != rows:
             job.batch = rows
-            self.work = torch.empty(self._work_size(ctypes.byref(job)), dtype=torch.float32)
+            self.work = torch.empty(self.work_size(job), dtype=torch.float32)
             job.work = self.work.data_ptr()
         kept = [_rows(batch.obs), _rows(batch.next_obs), None if batch.next_mask is None else _rows(batch.next_mask)]
         obs, next_obs, mask = kept
@@ -128,6 +128,10 @@ class NativeUpdate:
         job.learning_rate = learning_rate
         job.step += 1
         return Updated(torch.tensor(self._update(ctypes.byref(job))), targets, errors)
+
+    def work_size(self, job: Job) -> int:
+        """Floats of memory that an update needs to work in."""
+        return self._work_size(ctypes.byref(job))
 
 
 def _rows(tensor: Tensor) -> Tensor:

@@ -1,0 +1,167 @@
+"""Native batch envs on the CPU: a Python face for trading.c and cart_pole.c."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import torch
+
+from rlbench.envs.batch import BatchEnv
+from rlbench.envs.batch_cartpole import BatchCartPole
+from rlbench.envs.batch_trading import BatchTrading
+from rlbench.native.build import load, take_build_seconds
+from rlbench.random import Purpose, key
+
+POINTER, WHOLE, REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+
+
+class Key(ctypes.Structure):
+    """Kept in step with `struct key` in random.h."""
+
+    _fields_ = (("low", ctypes.c_uint32), ("high", ctypes.c_uint32))
+
+    @classmethod
+    def of(cls, seed: int, purpose: Purpose) -> Key:
+        return cls(*key(seed, purpose))
+
+
+class Step(ctypes.Structure):
+    """Kept in step with `struct step` in env.h."""
+
+    _fields_ = tuple((name, POINTER) for name in "action obs next_obs reward terminated truncated".split())
+
+
+class CartPole(ctypes.Structure):
+    """Kept in step with `struct cart_pole` in cart_pole.c."""
+
+    _fields_ = (
+        *((name, WHOLE) for name in ("num_envs", "most_steps")),
+        ("reset", Key),
+        *((name, POINTER) for name in ("state", "steps", "episode")),
+    )
+
+
+class Trading(ctypes.Structure):
+    """Kept in step with `struct trading` in trading.c."""
+
+    _fields_ = (
+        *((n, WHOLE) for n in "num_envs positions window features flat episode_length random_start".split()),
+        *((n, REAL) for n in "initial floor clip buy_cost sell_cost borrow_rate".split()),
+        ("reset", Key),
+        *((n, POINTER) for n in "close table first_start num_starts last_bar".split()),
+        *((n, POINTER) for n in "position buy_divisor sell_divisor".split()),
+        *((n, POINTER) for n in "ticker bar end held episode cash shares equity entry exposure".split()),
+    )
+
+
+class NativeEnv:
+    """The environments of a `BatchEnv`, stepped in one C call. It holds their state.
+
+    Attributes:
+        function, address: the C function `step(address, struct step *)` and the struct that it takes first.
+        build_s: seconds of compilation.
+    """
+
+    def __init__(self, core: BatchEnv) -> None:
+        reason = why_not_native(core)
+        if reason:
+            raise TypeError(reason)
+        self.core, self.num_envs, self.obs_size = core, core.num_envs, core.obs_size
+        state, obs = core.reset()
+        self.first_obs = obs.numpy().copy()  # sync: host memory; (N, D)
+        name = "trading" if isinstance(core, BatchTrading) else "cart_pole"
+        self.arrays = _trading_arrays(core, state) if name == "trading" else _cart_pole_arrays(state)
+        self.struct = _trading(core) if name == "trading" else _cart_pole(core)
+        for field, array in self.arrays.items():
+            setattr(self.struct, field, array.ctypes.data)
+        self.address = ctypes.addressof(self.struct)
+        self.function = getattr(load(name, exact=True), f"{name}_step")
+        self.function.restype, self.function.argtypes = WHOLE, (POINTER, POINTER)
+        self.build_s = take_build_seconds()
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Take action (N,) int64; obs, reward, terminated, truncated, next_obs as in `BatchStep`, in new arrays."""
+        n, wide = self.num_envs, (self.num_envs, self.obs_size)
+        action = np.ascontiguousarray(action, np.int64)
+        if action.shape != (n,):
+            raise ValueError(f"actions of shape {action.shape} are refused; accepted: ({n},).")
+        obs, next_obs = np.empty(wide, np.float32), np.empty(wide, np.float32)
+        reward, terminated, truncated = np.empty(n), np.empty(n, bool), np.empty(n, bool)
+        out = Step(*(a.__array_interface__["data"][0] for a in (action, obs, next_obs, reward, terminated, truncated)))
+        self.refuse(self.function(self.address, ctypes.addressof(out)), action)
+        return obs, reward, terminated, truncated, next_obs
+
+    def refuse(self, bad: int, action: np.ndarray) -> None:
+        """Raise where the C function found the action of an environment (counted from 1) out of range."""
+        if bad:
+            found, most = int(action[bad - 1]), self.core.num_actions - 1
+            raise ValueError(f"action={found} of env {bad - 1} is refused; accepted: 0 to {most}.")
+
+
+def why_not_native(core: Any) -> str | None:
+    """The reason why a batch env has no native counterpart here, or None."""
+    if not isinstance(core, BatchTrading | BatchCartPole):
+        return f"{getattr(core, 'name', core)} has no native counterpart; BatchTrading and BatchCartPole have"
+    if core.device.type != "cpu":
+        return f"native code runs on the CPU, and {core.name} lies on {core.device}"
+    return None
+
+
+def _cart_pole(core: BatchCartPole) -> CartPole:
+    return CartPole(core.num_envs, core.max_episode_steps, Key.of(core.seed, Purpose.RESET))
+
+
+def _cart_pole_arrays(state: Any) -> dict[str, np.ndarray]:
+    return _copies(state=torch.stack(state[:4], 1), steps=state.steps, episode=state.episode)
+
+
+def _trading(core: BatchTrading) -> Trading:
+    costs = core.costs
+    return Trading(
+        core.num_envs,
+        core.num_actions,
+        core.window,
+        core.layout.features,
+        core.flat,
+        core.episode_length or 0,
+        core.random_start,
+        core.initial_equity,
+        core.floor,
+        core.clip,
+        costs.buy_cost,
+        costs.sell_cost,
+        costs.borrow_rate,
+        Key.of(core.seed, Purpose.RESET),
+    )
+
+
+def _trading_arrays(core: BatchTrading, state: Any) -> dict[str, np.ndarray]:
+    data, costs = core.data, core.costs
+    shared = {
+        "close": data.close,
+        "table": data.features,
+        "first_start": data.first_start,
+        "num_starts": data.num_starts,
+        "last_bar": data.last_bar,
+        "position": costs.position,
+        "buy_divisor": costs.buy_divisor,
+        "sell_divisor": costs.sell_divisor,
+    }
+    return {name: tensor.numpy() for name, tensor in shared.items()} | _copies(  # sync: host memory, not copied
+        ticker=state.ticker,
+        bar=state.bar,
+        end=state.end,
+        held=state.held,
+        episode=state.episode,
+        cash=state.cash,
+        shares=state.shares,
+        equity=state.equity,
+        entry=state.entry_equity,
+        exposure=state.position,
+    )
+
+
+def _copies(**tensors: Any) -> dict[str, np.ndarray]:
+    return {name: np.array(tensor.numpy()) for name, tensor in tensors.items()}  # sync: host memory
