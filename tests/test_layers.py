@@ -18,7 +18,14 @@ LAYERS = [
 LAYER = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
 LIGHT = {"torch", "numpy", "pandas"}
 # The one exception: a class that subclasses gymnasium.Env cannot import it later; these files are loaded on first use.
-ENV_CLASSES = {"envs/trading.py", "envs/batch_trading_env.py", "envs/old_style.py"}
+ENV_CLASSES = {
+    "envs/trading.py",
+    "envs/batch_vector_env.py",
+    "envs/batch_trading_env.py",
+    "envs/batch_cartpole_env.py",
+    "envs/starts.py",
+    "envs/old_style.py",
+}
 
 
 def imports(source: str) -> list[tuple[str, bool]]:

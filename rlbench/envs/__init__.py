@@ -4,8 +4,12 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "BatchCartPole": "batch_cartpole",
+    "BatchCartPoleEnv": "batch_cartpole_env",
     "BatchTrading": "batch_trading",
     "BatchTradingEnv": "batch_trading_env",
+    "BatchVectorEnv": "batch_vector_env",
+    "HashedStarts": "starts",
     "TradingEnv": "trading",
     "StepState": "history",
     "EnvError": "spaces",
@@ -13,6 +17,7 @@ _HOMES = {
     "best_equity": "optimum",
     "Optimum": "optimum",
     "best_causal_policy": "ou_optimum",
+    "can_hash_starts": "starts",
     "OUPolicy": "ou_policy",
     "run_policy": "references",
 }
