@@ -2,8 +2,27 @@
 
 from rlbench.buffers.deque_replay import DequeReplay
 from rlbench.buffers.n_step import NStep, one_step
+from rlbench.buffers.packed import Columns, columns, pack, unpack
+from rlbench.buffers.prioritised import Prioritised, to_uniform53
 from rlbench.buffers.ring_numpy import RingNumpy
 from rlbench.buffers.ring_torch import RingTorch
 from rlbench.buffers.rows import ReplayError, RowSpec
+from rlbench.buffers.sum_tree import SumTreeLoop, SumTreeVectorised
 
-__all__ = ["DequeReplay", "NStep", "ReplayError", "RingNumpy", "RingTorch", "RowSpec", "one_step"]
+__all__ = [
+    "Columns",
+    "DequeReplay",
+    "NStep",
+    "Prioritised",
+    "ReplayError",
+    "RingNumpy",
+    "RingTorch",
+    "RowSpec",
+    "SumTreeLoop",
+    "SumTreeVectorised",
+    "columns",
+    "one_step",
+    "pack",
+    "to_uniform53",
+    "unpack",
+]

@@ -33,6 +33,11 @@ class RingNumpy:
     def __len__(self) -> int:
         return self.size
 
+    @property
+    def nbytes(self) -> int:
+        """Memory that the rows take."""
+        return sum(field.nbytes for field in self.fields if field is not None)
+
     def add(self, rows: Transitions) -> None:
         """Write n rows, given as arrays whose first axis is n, over the oldest ones."""
         count = len(rows.action)

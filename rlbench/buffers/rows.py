@@ -17,6 +17,7 @@ class RowSpec(NamedTuple):
     num_actions: int  # A
     masked: bool = False  # whether rows carry the legal actions of the next state
     layout: Layout | None = None  # of the numbers in an observation, where it is known
+    num_envs: int = 1  # N: rows come in as N at a time, env after env
 
     @property
     def mask_size(self) -> int:
@@ -30,11 +31,16 @@ class ReplayError(ValueError):
     """Rows that do not fit the replay."""
 
 
-def check_capacity(capacity: int, spec: RowSpec, device: str | torch.device = "cpu") -> int:
-    """The capacity, or a ReplayError where its rows could not fit into the memory of the device."""
+def check_capacity(
+    capacity: int, spec: RowSpec, device: str | torch.device = "cpu", row_bytes: int | None = None
+) -> int:
+    """The capacity, or a ReplayError where its rows could not fit into the memory of the device.
+
+    `row_bytes` is what a row takes; left out, that of all its numbers as float32.
+    """
     if capacity < 1:
         raise ReplayError(f"capacity must be at least 1, not {capacity}.")
-    need = 4 * capacity * (2 * spec.obs_size + len(SCALARS) + spec.mask_size)  # bytes, all float32
+    need = capacity * (row_bytes or 4 * (2 * spec.obs_size + len(SCALARS) + spec.mask_size))
     has = memory_bytes(torch.device(device))
     if has is not None and need > has:
         raise ReplayError(
