@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from rlbench.buffers import RingTorch
 from rlbench.buffers.rows import SCALARS
@@ -22,15 +21,15 @@ class Loop(ctypes.Structure):
     """Kept in step with `struct loop` in dqn_loop.c."""
 
     _fields_ = (
-        *((n, POINTER) for n in "update act step env".split()),
+        *((n, POINTER) for n in ["update", "act", "step", "env"]),
         ("out", Step),
-        *((n, WHOLE) for n in "num_envs obs_size num_actions capacity n_step".split()),
-        *((n, REAL) for n in "gamma tau".split()),
-        *((n, Key) for n in "explore which replay".split()),
-        *((n, WHOLE) for n in "head size iteration updates env_steps losses finished".split()),
-        *((n, POINTER) for n in "rows obs sampled action sampled_action".split()),
-        *((n, POINTER) for n in "held_obs held_sum held_action held_steps held_first held".split()),
-        *((n, POINTER) for n in "loss returns finished_return lengths finished_length finished_step".split()),
+        *((n, WHOLE) for n in ["num_envs", "obs_size", "num_actions", "capacity", "n_step"]),
+        *((n, REAL) for n in ["gamma", "tau"]),
+        *((n, Key) for n in ["explore", "which", "replay"]),
+        *((n, WHOLE) for n in ["head", "size", "iteration", "updates", "env_steps", "losses", "finished"]),
+        *((n, POINTER) for n in ["rows", "obs", "sampled", "action", "sampled_action"]),
+        *((n, POINTER) for n in ["held_obs", "held_sum", "held_action", "held_steps", "held_first", "held"]),
+        *((n, POINTER) for n in ["loss", "returns", "finished_return", "lengths", "finished_length", "finished_step"]),
     )
 
 
@@ -74,6 +73,7 @@ class NativeIterations:
             "terminated": np.zeros(n, bool),
             "truncated": np.zeros(n, bool),
         }
+        # (B,) of the last update, overwritten by the next
         self.target, self.error = torch.zeros(config.batch_size), torch.zeros(config.batch_size)
         self.update_job, self.act_job = self._job(config.batch_size), self._job(n)
         self._point_at_samples(d, width)
@@ -114,7 +114,12 @@ class NativeIterations:
         job, rows = self.update_job, self.arrays["sampled"]
         column = {name: rows.ctypes.data + 4 * (2 * d + i) for i, name in enumerate(SCALARS)}
         self.strides = np.array([1, width, width, width])  # of action, reward, terminated, discount
-        job.obs, job.next_obs, job.obs_stride, job.next_stride = rows.ctypes.data, rows.ctypes.data + 4 * d, width, width
+        job.obs, job.next_obs, job.obs_stride, job.next_stride = (
+            rows.ctypes.data,
+            rows.ctypes.data + 4 * d,
+            width,
+            width,
+        )
         job.action, job.scalar_strides = self.arrays["sampled_action"].ctypes.data, self.strides.ctypes.data
         job.reward, job.terminated, job.discount = column["reward"], column["terminated"], column["discount"]
         job.next_mask, job.weight, job.mask_stride = None, None, 0
@@ -132,8 +137,3 @@ class NativeIterations:
         for name, array in self.arrays.items():
             setattr(loop, name, array.ctypes.data)
         return loop
-
-    @property
-    def targets(self) -> Tensor:
-        """Bellman targets (B,) of the last update, which the next call overwrites."""
-        return self.target

@@ -30,7 +30,7 @@ class Key(ctypes.Structure):
 class Step(ctypes.Structure):
     """Kept in step with `struct step` in env.h."""
 
-    _fields_ = tuple((name, POINTER) for name in "action obs next_obs reward terminated truncated".split())
+    _fields_ = tuple((name, POINTER) for name in ["action", "obs", "next_obs", "reward", "terminated", "truncated"])
 
 
 class CartPole(ctypes.Structure):
@@ -47,12 +47,18 @@ class Trading(ctypes.Structure):
     """Kept in step with `struct trading` in trading.c."""
 
     _fields_ = (
-        *((n, WHOLE) for n in "num_envs positions window features flat episode_length random_start".split()),
-        *((n, REAL) for n in "initial floor clip buy_cost sell_cost borrow_rate".split()),
+        *(
+            (n, WHOLE)
+            for n in ["num_envs", "positions", "window", "features", "flat", "episode_length", "random_start"]
+        ),
+        *((n, REAL) for n in ["initial", "floor", "clip", "buy_cost", "sell_cost", "borrow_rate"]),
         ("reset", Key),
-        *((n, POINTER) for n in "close table first_start num_starts last_bar".split()),
-        *((n, POINTER) for n in "position buy_divisor sell_divisor".split()),
-        *((n, POINTER) for n in "ticker bar end held episode cash shares equity entry exposure".split()),
+        *((n, POINTER) for n in ["close", "table", "first_start", "num_starts", "last_bar"]),
+        *((n, POINTER) for n in ["position", "buy_divisor", "sell_divisor"]),
+        *(
+            (n, POINTER)
+            for n in ["ticker", "bar", "end", "held", "episode", "cash", "shares", "equity", "entry", "exposure"]
+        ),
     )
 
 

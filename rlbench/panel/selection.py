@@ -75,7 +75,9 @@ class Selection:
         self.choices = Choices(**{s: v for s, v in variants.items() if self._unused(s, wanted) is None})
 
     def _reason(self, slot: str, variant: str, choices: Choices | None) -> str | None:
-        return SPEEDUPS[slot].requires(variant, choices, self.config, self.device, None)
+        if choices is None:
+            return SPEEDUPS[slot].requires(variant, None, self.config, self.device, None)
+        return choices.reason_against(slot, variant, self.config, self.device)
 
     def _unused(self, slot: str, choices: Choices) -> str | None:
         """Why no variant of the slot would be used beside these choices, or None."""

@@ -1,11 +1,20 @@
 """The slots: one optimization, one file. `SPEEDUPS` is what tests, measurements, notebooks and panels are made from."""
 
-from rlbench.speedups import conversion, metrics, optimizer, replay, transfer, update
+from typing import Any
+
+from rlbench.speedups import conversion, loop, metrics, optimizer, replay, transfer, update
 from rlbench.speedups.choices import ChoiceError, Choices
 from rlbench.speedups.speedup import Speedup
 
 SPEEDUPS: dict[str, Speedup] = {
-    module.SPEEDUP.name: module.SPEEDUP for module in (replay, conversion, transfer, update, optimizer, metrics)
+    module.SPEEDUP.name: module.SPEEDUP for module in (loop, replay, conversion, transfer, update, optimizer, metrics)
 }
 
-__all__ = ["SPEEDUPS", "ChoiceError", "Choices", "Speedup"]
+
+def variants_for(choices: Choices) -> dict[str, Any]:
+    """The variant of every slot; where a loop leaves no choice, the one that it works with."""
+    chosen = choices.to_dict() | loop.WORKS_WITH[choices.loop]
+    return {name: slot.variants[chosen[name]] for name, slot in SPEEDUPS.items()}
+
+
+__all__ = ["SPEEDUPS", "ChoiceError", "Choices", "Speedup", "variants_for"]

@@ -102,20 +102,31 @@ class Choices:
 
     def in_use(self, config: Any = None, device: str | torch.device = "cpu", env: Any = None) -> dict[str, str]:
         """The slots that a trainer uses on that device and env (an `EnvSource`), with their variants."""
-        where, slots = torch.device(device), _speedups()
-        return {s: v for s, v in self._variants.items() if slots[s].requires(v, self, config, where, env) is None}
+        return {s: v for s, v in self._variants.items() if self.reason_against(s, v, config, device, env) is None}
+
+    def reason_against(
+        self, slot: str, variant: str, config: Any = None, device: str | torch.device = "cpu", env: Any = None
+    ) -> str | None:
+        """Why a variant cannot be used, or would be ignored, beside these choices; None where nothing speaks against it."""
+        speedup = _speedups()[slot]
+        if self.loop not in speedup.loops:
+            return f"loop={self.loop!r} does this in its own way; leave this slot out"
+        return speedup.requires(variant, self, config, torch.device(device), env)
 
     def usable(self, config: Any, device: str | torch.device, env: Any = None) -> Choices:
         """These choices, with plain()'s variant where one that was not set explicitly cannot be used here.
 
-        Each such step back is told once a process.
+        Steps back are told once a process, those for one reason together.
         """
-        where, kept = torch.device(device), dict(self._variants)
+        where, kept, told = torch.device(device), dict(self._variants), {}
         for slot, variant in self._variants.items():
             reason = None if slot in self.explicit else _speedups()[slot].requires(variant, None, config, where, env)
             if reason:
                 kept[slot] = Choices.plain(where)._variants[slot]
-                _tell_once(f"{slot}={kept[slot]!r} instead of {variant!r}: {reason}.")
+                why = reason.partition("; accepted here")[0]
+                told.setdefault(why, []).append(f"{slot}={kept[slot]!r} instead of {variant!r}")
+        for why, steps in told.items():
+            _tell_once(f"{', '.join(sorted(steps))}: {why}.")
         return self._of(kept, {}, self.explicit)
 
     def check(self, workload: str, config: Any, device: str | torch.device, env: Any = None) -> None:
@@ -124,12 +135,10 @@ class Choices:
         Raises:
             ChoiceError: naming slot, variant, reason, and what is accepted.
         """
-        where = torch.device(device)
         for slot in sorted(self.explicit):
-            speedup = _speedups()[slot]
-            if workload not in speedup.workloads:
+            if workload not in _speedups()[slot].workloads:
                 raise ChoiceError(f"{slot}={self._variants[slot]!r}: {workload} has no such slot; leave it out.")
-            reason = speedup.requires(self._variants[slot], self, config, where, env)
+            reason = self.reason_against(slot, self._variants[slot], config, device, env)
             if reason:
                 raise ChoiceError(f"{slot}={self._variants[slot]!r} cannot be used: {reason}.")
 
@@ -174,6 +183,7 @@ NAIVE = {
     "transfer": "pageable",
     "optimizer": "for_loop",
     "metrics": "item_each_step",
+    "loop": "python",
 }
 # Adam's own defaults: a loop on the CPU, foreach on CUDA.
 PLAIN_CPU = {
@@ -183,11 +193,13 @@ PLAIN_CPU = {
     "transfer": "pageable",
     "optimizer": "for_loop",
     "metrics": "on_device",
+    "loop": "python",
 }
 PLAIN_CUDA = {**PLAIN_CPU, "optimizer": "foreach"}
 # On the CPU a replay of tensors samples no faster than NumPy's; on CUDA it saves the transfer of every batch.
-# The native update has its own Adam; the fused one stands in where there is no compiler.
-FAST_CPU = {**PLAIN_CPU, "update": "native", "optimizer": "fused"}
+# The native loop does everything itself. Where an env has no batched counterpart the native update takes its place, which has
+# an Adam of its own; the fused one stands in where there is no compiler.
+FAST_CPU = {**PLAIN_CPU, "loop": "native", "update": "native", "optimizer": "fused"}
 FAST_CUDA = {**PLAIN_CUDA, "optimizer": "fused", "replay": "ring_torch"}
 
 

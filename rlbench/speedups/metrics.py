@@ -24,8 +24,8 @@ class ItemEachStep:
         self.values: list[float] = []
 
     def add(self, loss: Tensor) -> None:
-        """Take in one update's loss, a tensor without axes."""
-        self.values.append(loss.item())  # sync: this variant's whole point
+        """Take in one update's loss, a tensor without axes, or several, (K,)."""
+        self.values.extend(loss.reshape(-1).tolist())  # sync: this variant's whole point
 
     def mean(self) -> float:
         """Mean since the last call, NaN where nothing came in; starts anew."""
@@ -43,8 +43,8 @@ class OnDevice:
     def add(self, loss: Tensor) -> None:
         if self.sum is None:
             self.sum = torch.zeros((), dtype=torch.float64, device=loss.device)
-        self.sum += loss.detach()
-        self.count += 1
+        self.sum += loss.detach() if loss.ndim == 0 else loss.detach().sum(dtype=torch.float64)
+        self.count += loss.numel()
 
     def mean(self) -> float:
         if self.sum is None or not self.count:

@@ -32,6 +32,7 @@ class Speedup:
         sizes: what `make_inputs` is measured at.
         size_means: what a size counts.
         workloads: the trainers that have this slot.
+        loops: the variants of the slot `loop` that leave this to a slot of its own.
         claims: the claims that it tests.
     """
 
@@ -47,6 +48,7 @@ class Speedup:
     sizes: tuple[int, ...]
     size_means: str
     workloads: tuple[str, ...] = ("dqn",)
+    loops: tuple[str, ...] = ("python",)
     claims: tuple[str, ...] = ()
 
     @property

@@ -9,12 +9,13 @@ import torch
 
 from rlbench.config import ConfigError, DQNConfig
 from rlbench.envs.make import factory_of
+from rlbench.envs.source import EnvSource
 from rlbench.envs.spaces import EnvError, EnvSpec, describe_spaces
 from rlbench.speedups import ChoiceError, Choices
 from rlbench.trainers.schedule import warn_without_updates
 
 
-def checked_choices(config: Any, choices: Any, device: torch.device) -> Choices:
+def checked_choices(config: Any, choices: Any, device: torch.device, source: EnvSource) -> Choices:
     """The Choices that can be used here, plain()'s where None was given.
 
     Refuses what is no DQNConfig, no Choices, or cannot work; warns of a training without an update.
@@ -24,8 +25,8 @@ def checked_choices(config: Any, choices: Any, device: torch.device) -> Choices:
         raise ConfigError(f"config must be a DQNConfig, such as rlbench.DQNConfig(seed=1), not {config!r}.")
     if not isinstance(choices, Choices):
         raise ChoiceError(f"choices must be a Choices, such as rlbench.Choices.fast(), not {choices!r}.")
-    choices = choices.usable(config, device)
-    choices.check("dqn", config, device)
+    choices = choices.usable(config, device, source)
+    choices.check("dqn", config, device, source)
     warn_without_updates(config)
     return choices
 

@@ -18,20 +18,22 @@ from torch import Tensor
 from rlbench.batch import Transitions
 from rlbench.buffers import NStep, RowSpec, one_step
 from rlbench.config import DQNConfig
-from rlbench.envs.make import make_collector
+from rlbench.envs.source import env_source
 from rlbench.envs.spaces import EnvError
 from rlbench.machine import describe, resolve_device
-from rlbench.models import mlp
+from rlbench.models.networks import make_network
 from rlbench.phases import phase
 from rlbench.random import Purpose, Stream, random_bits
-from rlbench.speedups import SPEEDUPS, Choices
+from rlbench.speedups import Choices, variants_for
 from rlbench.trainers.arguments import checked_choices, evaluation_factory
+from rlbench.trainers.collectors import collector_of
 from rlbench.trainers.evaluate import evaluate
 from rlbench.trainers.explore import EpsilonGreedy
 from rlbench.trainers.finite import check_start, check_step
 from rlbench.trainers.history import History
 from rlbench.trainers.interrupt import interrupt_calls
 from rlbench.trainers.logbook import Logbook
+from rlbench.trainers.plan import Plan
 from rlbench.trainers.schedule import Every, linear, update_points
 
 
@@ -59,25 +61,24 @@ class DQN:
     ) -> None:
         self.config = config = DQNConfig() if config is None else config
         self.device = resolve_device(device)
-        self.choices = choices = checked_choices(config, choices, self.device)
-        self.collector = make_collector(env, config.num_envs, config.seed)
+        self.source = env_source(env)
+        self.choices = choices = checked_choices(config, choices, self.device, self.source)
+        self.collector = collector_of(self.source, config, choices, self.device)
         check_start(self.collector.obs, self.collector.name)
         self.make_eval_env = evaluation_factory(env, eval_env, config, self.collector)
         spec = self.collector.spec
         self.spec = RowSpec(spec.obs_size, spec.num_actions, self.collector.masked, spec.layout)
 
         generator = torch.Generator().manual_seed(random_bits(config.seed, Purpose.WEIGHTS, 0, 0))
-        self.online = mlp(self.spec.obs_size, config.hidden, self.spec.num_actions, generator).to(self.device)
+        self.online = make_network(config, self.spec, generator).to(self.device)
         self.target = copy.deepcopy(self.online).requires_grad_(False)
 
-        pinned = "pinned" in choices.transfer
-        self.replay = SPEEDUPS["replay"].variants[choices.replay](self.spec, config.buffer_size, self.device)
-        self.convert = SPEEDUPS["conversion"].variants[choices.conversion](pinned)
-        self.transfer = SPEEDUPS["transfer"].variants[choices.transfer]
-        make_optimizer = SPEEDUPS["optimizer"].variants[choices.optimizer]
-        make_update = SPEEDUPS["update"].variants[choices.update]
-        self.apply_update = make_update(self.online, self.target, config, make_optimizer)
-        self.losses = SPEEDUPS["metrics"].variants[choices.metrics]()
+        bound = variants_for(choices)
+        self.replay = bound["replay"](self.spec, config.buffer_size, self.device)
+        self.convert = bound["conversion"]("pinned" in choices.transfer)
+        self.transfer = bound["transfer"]
+        self.apply_update = bound["update"](self.online, self.target, config, bound["optimizer"])
+        self.losses = bound["metrics"]()
         # A replay of tensors keeps them on the device: nothing to convert, nothing to transfer.
         self.to_device = (lambda rows: rows) if self.replay.gives == "tensors" else self._convert_and_transfer
 
@@ -88,7 +89,8 @@ class DQN:
         self.target_sync = Every(config.target_network_frequency, start=config.learning_starts)
         self.iterations = self.env_steps = self.updates = self.target_syncs = 0
         self.last_target: Tensor | None = None  # (B,) of the last update, read at log points
-        self.compile_s = self.apply_update.build_s
+        self.loop = bound["loop"](self)
+        self.compile_s = self.apply_update.build_s + (0.0 if self.loop is self else self.loop.build_s)
         self.stopping = False
 
     def train(
@@ -106,24 +108,33 @@ class DQN:
             on_log: called at every log point with step, total, sps, loss, mean_return, epsilon and eta_s.
             tensorboard: a folder for TensorBoard scalars.
         """
-        config = self.config
         log = Logbook(self, progress, on_log, tensorboard)
         with log, interrupt_calls(self.stop):
-            while self.env_steps < config.total_timesteps and not self.stopping:
-                before = self.env_steps
-                self.collect(log)
-                for point in update_points(before, self.env_steps, config.learning_starts, config.train_frequency):
-                    self.sync_target(point - 1)
-                    for _ in range(config.gradient_steps):
-                        self.update(self.sample())
-                    self.sync_target(point)
-                self.sync_target(self.env_steps)
+            while self.env_steps < self.config.total_timesteps and not self.stopping:
+                self.loop.advance(log)
                 log.step()
             return log.finish()
 
     def stop(self) -> None:
         """Ask a running `train` to finish its iteration and return; from any thread."""
         self.stopping = True
+
+    def advance(self, log: Logbook) -> None:
+        """One iteration, which is the algorithm: collect, update where that is due, sync the target where that is."""
+        config, before = self.config, self.env_steps
+        self.collect(log)
+        for point in update_points(before, self.env_steps, config.learning_starts, config.train_frequency):
+            self.sync_target(point - 1)
+            for _ in range(config.gradient_steps):
+                self.update(self.sample())
+            self.sync_target(point)
+        self.sync_target(self.env_steps)
+
+    def follow(self, plan: Plan) -> None:
+        """Set the counters to where a plan that has been carried out leaves them."""
+        self.iterations, self.env_steps = self.iterations + plan.iterations, plan.env_steps
+        self.updates, self.target_syncs = self.updates + plan.updates, self.target_syncs + plan.syncs
+        self.target_sync.last = max(self.target_sync.last, plan.env_steps)
 
     def collect(self, log: Logbook) -> None:
         """One step of every env, stored in replay. Counts real transitions only."""
@@ -209,7 +220,7 @@ class DQN:
         return evaluate(self.greedy, self.make_eval_env, episodes, seed, lambda: self.stopping)
 
     def new_history(self) -> History:
-        choices = self.choices.in_use(self.config, self.device)
+        choices = self.choices.in_use(self.config, self.device, self.source)
         config = dataclasses.asdict(self.config)
         return History(config, choices, describe(steal_interval_s=0).to_dict(), self.config.seed, self.collector.name)
 

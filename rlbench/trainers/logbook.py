@@ -69,6 +69,25 @@ class Logbook:
                 self.recent.append(episode_return)
                 self.history.episode_rows.append((self.trainer.env_steps, now, episode_return, length))
 
+    def episodes_at(self, finished: list[tuple[int, float, int]]) -> None:
+        """Note the (env step, return, length) of episodes that ended in one call of several iterations."""
+        now = time.perf_counter() - self.start - self.paused
+        self.recent.extend(episode_return for _, episode_return, _ in finished)
+        self.history.episode_rows.extend(
+            (step, now, episode_return, length) for step, episode_return, length in finished
+        )
+
+    def room(self) -> int:
+        """Env steps that a loop may take in one go before `step` is to be called: to the next row, evaluation or start of
+        the rate's clock, or to the end; at least 1."""
+        config, now = self.config, self.trainer.env_steps
+        ends = [config.total_timesteps, self.log_due.next(now), self.evaluation_due.next(now)]
+        if self.warm is None:
+            rounds = -(-(WARM_UP_UPDATES - self.trainer.updates) // config.gradient_steps)
+            every = config.train_frequency
+            ends.append((max(now, config.learning_starts) // every + rounds) * every)
+        return max(1, min(end for end in ends if end is not None) - now)
+
     def step(self) -> None:
         """After each iteration: start the rate's clock, write a row, evaluate, where due."""
         trainer = self.trainer

@@ -23,6 +23,10 @@ class Every:
         self.last = step
         return count
 
+    def next(self, step: int) -> int | None:
+        """The first multiple after `step`; None for a period that never fires."""
+        return (step // self.period + 1) * self.period if self.period else None
+
 
 def update_points(before: int, now: int, learning_starts: int, train_frequency: int) -> Iterator[int]:
     """The env steps in (before, now], after `learning_starts`, at which a round of updates is due."""

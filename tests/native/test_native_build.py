@@ -33,12 +33,15 @@ def test_a_library_is_built_once_and_kept(fresh):
 def test_another_compiler_or_source_is_another_library(fresh, monkeypatch):
     source = fresh / "some.c"
     source.write_text("int one(void) { return 1; }")
-    names = {build._digest(source, "cc")}
+    names = {build._digest(source, "cc", build.FLAGS)}
     source.write_text("int one(void) { return 2; }")
-    names.add(build._digest(source, "cc"))
+    names.add(build._digest(source, "cc", build.FLAGS))
     monkeypatch.setattr(build, "_processor", lambda: "another")
-    names.add(build._digest(source, "cc"))
-    assert len(names) == 3
+    names.add(build._digest(source, "cc", build.FLAGS))
+    names.add(build._digest(source, "cc", build.FLAGS + build.EXACT))
+    (fresh / "included.h").write_text("int two;")
+    names.add(build._digest(source, "cc", build.FLAGS))
+    assert len(names) == 5
 
 
 def no_compiler(monkeypatch):
@@ -53,8 +56,8 @@ def test_without_a_compiler_fast_steps_back_with_one_notice(fresh, monkeypatch, 
     trainers = [DQN(SMALL, Choices.fast()) for _ in range(2)]
     said = capsys.readouterr().err.splitlines()
     assert said == [
-        "update='eager' instead of 'native': there is no C compiler (looked for $CC, cc, gcc, clang): "
-        "install gcc or clang; accepted here: eager."
+        "loop='python' instead of 'native', update='eager' instead of 'native': there is no C compiler (looked for $CC, cc, "
+        "gcc, clang): install gcc or clang."
     ]
     history = trainers[0].train(progress=False)
     assert history.choices["update"] == "eager" and history.choices["optimizer"] == "fused" and history.updates == 4

@@ -1,0 +1,124 @@
+"""Loop: who runs the iteration of collecting, storing, sampling, updating and syncing the target.
+
+`python` is the loop as one reads it: a few calls an iteration, NumPy at the border to any env. What it costs is Python and
+the calls themselves, some tens of microseconds an env step, which on a small network is most of the time. `tensors` writes
+the iteration as one pure function of tensors on the device, where the env is tensors too, so that nothing is read on the host
+between two log points (claim A2). `fused` puts several such iterations into one compiled call, on CUDA into one captured
+graph. `native` runs them in one C call on the CPU (claim B20). The last three need an env that has a batched counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlbench.config import DQNConfig
+from rlbench.native.build import BuildError, load
+from rlbench.speedups.speedup import Speedup
+
+ITERATIONS = 64  # a call of a measurement
+
+
+def python(trainer: Any) -> Any:
+    """One iteration at a time, as `DQN.advance` has it."""
+    return trainer
+
+
+def native(trainer: Any) -> Any:
+    from rlbench.trainers.native_loop import NativeLoop  # a loop works on a trainer: measured here, written there
+
+    return NativeLoop(trainer)
+
+
+VARIANTS = {"python": python, "native": native}
+ON_TENSORS = {"replay": "ring_torch", "metrics": "on_device"}
+WORKS_WITH = {"python": {}, "native": {**ON_TENSORS, "update": "native"}}
+
+
+class NoLog:
+    """A log that wants nothing but a number of env steps."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def room(self) -> int:
+        return self.steps
+
+    def episodes(self, finished: list) -> None:
+        pass
+
+    episodes_at = episodes
+
+
+def make_inputs(size: int, seed: int, device: str) -> tuple[DQNConfig, str]:
+    """Settings with `size` envs and an update every ten env steps, on CartPole."""
+    config = DQNConfig(num_envs=size, learning_starts=8 * size, batch_size=32, hidden=(64, 64), seed=seed)
+    config = config.replace(target_network_frequency=20 * size, n_step=2, exploration_fraction=0.0, end_e=0.5)
+    return config.replace(eval_episodes=0, total_timesteps=10**9), device
+
+
+def bind(variant: Callable[..., Any], inputs: tuple[DQNConfig, str]) -> Callable[[], list[Tensor]]:
+    """The call runs 64 iterations and hands out rows of replay and parameters."""
+    from rlbench.speedups.choices import Choices
+    from rlbench.trainers.dqn import DQN
+
+    config, device = inputs
+    name = next(name for name, value in VARIANTS.items() if value is variant)
+    choices = Choices(loop=name, replay="ring_torch") if name == "python" else Choices(loop=name)
+    trainer = DQN(config, choices, device=device)
+
+    def iterations() -> list[Tensor]:
+        end = trainer.env_steps + ITERATIONS * config.num_envs
+        while trainer.env_steps < end:
+            trainer.loop.advance(NoLog(end - trainer.env_steps))
+        return [trainer.replay.rows.clone(), *(parameter.detach().clone() for parameter in trainer.online.parameters())]
+
+    return iterations
+
+
+def check(expected: list[Tensor], actual: list[Tensor]) -> None:
+    """The same rows and weights but for rounding: sines, and products that add in another order."""
+    for one, other in zip(expected, actual, strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-3, atol=1e-4)
+
+
+def requires(variant: str, choices: Any, config: Any, device: torch.device, env: Any) -> str | None:
+    if variant == "python":
+        return None
+    if env is not None and env.batch is None:
+        return f"{env.name} has no batched counterpart (CartPole-v1 and the trading env have); accepted here: python"
+    if config is not None and config.prioritized_replay_alpha:
+        return "prioritised replay needs the errors of one update before the next sample; accepted here: python"
+    return _native_requires(config, device) if variant == "native" else None
+
+
+def _native_requires(config: Any, device: torch.device) -> str | None:
+    if device.type != "cpu":
+        return f"native code runs on the CPU, and this runs on {device.type}; accepted here: python, tensors, fused"
+    if config is not None and config.network != "mlp":
+        return f"native code has no network={config.network!r}; accepted here: python, tensors, fused"
+    try:
+        load("dqn_loop"), load("trading", exact=True), load("cart_pole", exact=True)
+    except BuildError as error:
+        return f"{error}; accepted here: python, tensors, fused"
+    return None
+
+
+SPEEDUP = Speedup(
+    name="loop",
+    question="What does the Python loop itself cost?",
+    summary="Whole iterations in one call instead of a few dozen calls an iteration. Matters wherever network and env are small.",
+    variants=VARIANTS,
+    make_inputs=make_inputs,
+    bind=bind,
+    check=check,
+    requires=requires,
+    sameness="close",
+    sizes=(1, 10, 64),
+    size_means="envs",
+    loops=("python", "tensors", "fused", "native"),
+    claims=("A2", "B20"),
+)

@@ -1,0 +1,39 @@
+"""Several iterations in one native call: `loop="native"`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from rlbench.native.dqn_loop import NativeIterations
+from rlbench.phases import phase
+from rlbench.trainers.plan import make_plan
+
+if TYPE_CHECKING:
+    from rlbench.trainers.dqn import DQN
+    from rlbench.trainers.logbook import Logbook
+
+MOST_STEPS = 16_384  # env steps in a call: an interrupt is heard in between
+
+
+class NativeLoop:
+    """Runs up to the next point at which the log wants to look, on the trainer's own networks and replay."""
+
+    def __init__(self, trainer: DQN) -> None:
+        self.trainer, self.num_envs = trainer, trainer.collector.num_envs
+        self.native = NativeIterations(trainer.config, trainer.apply_update, trainer.collector.env, trainer.replay)
+        self.build_s = self.native.build_s + trainer.collector.build_s
+
+    def advance(self, log: Logbook) -> None:
+        trainer = self.trainer
+        steps = min(log.room(), MOST_STEPS)
+        last_sync = trainer.target_sync.last
+        plan = make_plan(trainer.config, self.num_envs, trainer.env_steps, last_sync, -(-steps // self.num_envs))
+        with phase("iterations"):
+            ran = self.native.run(plan.operation, plan.argument, trainer.env_steps)
+        trainer.follow(plan)
+        if len(ran.losses):
+            trainer.losses.add(torch.from_numpy(ran.losses))
+            trainer.last_target = self.native.target
+        log.episodes_at(ran.episodes)
