@@ -12,7 +12,7 @@ from rlbench.batch import Layout
 from rlbench.models.layers import pointwise
 from rlbench.models.mlp import mlp
 
-FILTERS = 8
+FILTERS = 4
 
 
 class BarConv(nn.Module):

@@ -191,12 +191,12 @@ def test_a_copy_loads_into_another(kind):
 
 
 def test_costs_by_hand():
-    """14 inputs, hidden 6-5, 3 actions. mlp: 14·6 + 6·5 + 5·3 = 129 weights, 14 biases. dueling: one output more. conv: 4·8
-    weights used at 3 bars, then 3·8 + 2 = 26 inputs: 26·6 + 30 + 15 = 201."""
+    """14 inputs, hidden 6-5, 3 actions. mlp: 14·6 + 6·5 + 5·3 = 129 weights, 14 biases. dueling: one output more. conv: 4·4
+    weights used at 3 bars, then 3·4 + 2 = 14 inputs: 14·6 + 30 + 15 = 129."""
     assert (parameter_count(build("mlp")), network_flops(build("mlp"))) == (129 + 14, 258)
     assert (parameter_count(build("dueling")), network_flops(build("dueling"))) == (134 + 15, 268)
-    assert FILTERS == 8
-    assert (parameter_count(build("conv")), network_flops(build("conv"))) == (32 + 8 + 201 + 14, 2 * (3 * 32 + 201))
+    assert FILTERS == 4
+    assert (parameter_count(build("conv")), network_flops(build("conv"))) == (16 + 4 + 129 + 14, 2 * (3 * 16 + 129))
     assert network_flops(build("mlp", hidden=())) == 2 * 14 * 3
 
 
