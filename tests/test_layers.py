@@ -9,7 +9,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "rlbench"
 LAYERS = [
     "config batch random machine probe timing phases stats results tables files progress",
-    "market prices features simulate envs models losses buffers native",
+    "market prices features simulate envs models losses buffers native compile updates",
     "speedups",
     "trainers",
     "measure study workloads experiments",
@@ -24,6 +24,7 @@ ENV_CLASSES = {
     "envs/batch_trading_env.py",
     "envs/batch_cartpole_env.py",
     "envs/starts.py",
+    "envs/workers.py",
     "envs/old_style.py",
 }
 

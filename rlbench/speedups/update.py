@@ -1,9 +1,12 @@
 """Update: one step of Adam on the temporal-difference loss.
 
 Eager PyTorch spends most of a small network's update on calls: a hundred operations of a few microseconds each, for arithmetic
-that one core does in a tenth of that. `native` does the whole update in one call of a C function (claim B20): products whose
-tiles stay in vector registers, then gradient, clipping and Adam in one pass over flat storage. It gains most on small networks
-and batches; on large ones both run near the core's limit, and what remains is the gain of fewer passes over memory.
+that one core does in a tenth of that. `compiled` fuses what lies between the matrix products into a few loops (claim B19); it
+costs seconds to tens of seconds once, and products are called as before. `chunked` takes all updates of a round
+(`gradient_steps`) in one such call. `cuda_graph` captures the same and replays it: on a GPU the host then gives one order
+instead of one for each kernel (claim C4). `native` does the whole update in one call of a C function on the CPU (claim B20):
+products whose tiles stay in vector registers, then gradient, clipping and Adam in one pass over flat storage. All gain most on
+small networks and batches; on large ones products are what takes the time.
 """
 
 from __future__ import annotations
@@ -13,99 +16,63 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_
+from torch import Tensor
 
-from rlbench.batch import Transitions, Updated
+from rlbench.batch import Transitions
+from rlbench.compile import why_not
 from rlbench.config import DQNConfig
-from rlbench.losses import next_values, td_error, td_loss, td_target
 from rlbench.models import mlp
 from rlbench.native.build import BuildError, load
-from rlbench.native.dqn import NativeUpdate
-from rlbench.phases import phase
-from rlbench.speedups.optimizer import EPS, for_loop
+from rlbench.speedups.optimizer import for_loop
 from rlbench.speedups.speedup import Speedup
+from rlbench.updates.compiled import ChunkedUpdate, CompiledUpdate
+from rlbench.updates.eager import EagerUpdate
+from rlbench.updates.graph import GraphUpdate
+from rlbench.updates.native import Native
 
-MakeOptimizer = Callable[[list[Tensor], float], torch.optim.Optimizer]
-UPDATES = 5  # a call of a measurement
-
-
-class EagerUpdate:
-    """The update as PyTorch code reads, one operation after another."""
-
-    build_s = 0.0  # seconds of compilation
-
-    def __init__(self, online: nn.Module, target: nn.Module, config: DQNConfig, make_optimizer: MakeOptimizer) -> None:
-        self.online, self.target, self.config = online, target, config
-        self.parameters = list(online.parameters())
-        self.optimizer = make_optimizer(self.parameters, config.learning_rate)
-
-    def __call__(self, batch: Transitions, learning_rate: float) -> Updated:
-        """Update the online network on a minibatch."""
-        with phase("forward"):
-            targets = self.targets(batch)
-            error = td_error(self.online(batch.obs), batch.action, targets)
-            loss = td_loss(error, self.config.huber, batch.weight)
-        with phase("backward"):
-            self.optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-        with phase("optimizer"):
-            if self.config.max_grad_norm:
-                clip_grad_norm_(self.parameters, self.config.max_grad_norm)
-            for group in self.optimizer.param_groups:
-                group["lr"] = learning_rate
-            self.optimizer.step()
-        return Updated(loss.detach(), targets, error.detach())
-
-    @torch.no_grad()
-    def targets(self, batch: Transitions) -> Tensor:
-        """Bellman targets (B,)."""
-        q_online = self.online(batch.next_obs) if self.config.double_dqn else None
-        value = next_values(self.target(batch.next_obs), q_online, batch.next_mask)
-        return td_target(batch.reward, batch.discount, batch.terminated, value)
-
-
-class Native(NativeUpdate):
-    """The whole update in one native call: one phase, which has no parts."""
-
-    def __init__(self, online: nn.Module, target: nn.Module, config: DQNConfig, make_optimizer: MakeOptimizer) -> None:
-        del make_optimizer  # it has an Adam of its own; `requires` of the optimizer slot says so
-        super().__init__(online, target, config.double_dqn, config.huber, config.max_grad_norm, EPS)
-
-    def __call__(self, batch: Transitions, learning_rate: float) -> Updated:
-        with phase("update"):
-            return super().__call__(batch, learning_rate)
-
-
-VARIANTS = {"eager": EagerUpdate, "native": Native}
+VARIANTS = {
+    "eager": EagerUpdate,
+    "compiled": CompiledUpdate,
+    "chunked": ChunkedUpdate,
+    "cuda_graph": GraphUpdate,
+    "native": Native,
+}
+UPDATES = 4  # a call of a measurement, and what is asked of a chunk
 
 
 def make_inputs(size: int, seed: int, device: str) -> tuple:
-    """Two 16-64-64-3 networks and minibatches of `size` rows."""
+    """Two 16-64-64-3 networks and minibatches of `size` rows, one after another."""
     generator = torch.Generator().manual_seed(seed)
     online, target = (mlp(16, (64, 64), 3, generator).to(device) for _ in range(2))
-
-    def batch() -> Transitions:
-        wide = [torch.randn((size, 16), generator=generator).to(device) for _ in range(2)]
-        action = torch.randint(0, 3, (size,), generator=generator).to(device)
-        reward = torch.randn(size, generator=generator).to(device)
-        ends = [(torch.rand(size, generator=generator) < 0.1).float().to(device) for _ in range(2)]
-        return Transitions(wide[0], action, reward, wide[1], *ends, torch.full((size,), 0.99, device=device))
-
-    return online, target, [batch() for _ in range(UPDATES)]
+    rows = size * UPDATES
+    wide = [torch.randn((rows, 16), generator=generator).to(device) for _ in range(2)]
+    action = torch.randint(0, 3, (rows,), generator=generator).to(device)
+    reward = torch.randn(rows, generator=generator).to(device)
+    ends = [(torch.rand(rows, generator=generator) < 0.1).float().to(device) for _ in range(2)]
+    discount = torch.full((rows,), 0.99, device=device)
+    return online, target, Transitions(wide[0], action, reward, wide[1], *ends, discount)
 
 
 def bind(variant: Callable[..., Any], inputs: tuple) -> Callable[[], list[Tensor]]:
     """The call does a few updates, each on its minibatch, and hands out losses and parameters."""
-    online, target, batches = inputs
+    online, target, rows = inputs
     online = copy.deepcopy(online)
-    update = variant(online, copy.deepcopy(target), DQNConfig(), for_loop)
+    config = DQNConfig(batch_size=len(rows.action) // UPDATES, gradient_steps=UPDATES)
+    update = variant(online, copy.deepcopy(target), config, for_loop)
+    batches = split(rows, config.batch_size * update.chunk)
 
     def updates() -> list[Tensor]:
-        losses = [update(batch, 1e-3).loss for batch in batches]
-        return [torch.stack(losses), *(parameter.detach() for parameter in online.parameters())]
+        losses = [update(batch, 1e-3).loss.reshape(-1) for batch in batches]
+        return [torch.cat(losses), *(parameter.detach() for parameter in online.parameters())]
 
     return updates
+
+
+def split(rows: Transitions, size: int) -> list[Transitions]:
+    """Minibatches of `size` rows."""
+    parts = (None if field is None else field.split(size) for field in rows)
+    count = len(rows.action) // size
+    return [Transitions(*batch) for batch in zip(*(p or (None,) * count for p in parts), strict=True)]
 
 
 def check(expected: list[Tensor], actual: list[Tensor]) -> None:
@@ -115,10 +82,34 @@ def check(expected: list[Tensor], actual: list[Tensor]) -> None:
 
 
 def requires(variant: str, choices: Any, config: Any, device: torch.device, env: Any) -> str | None:
-    if variant != "native":
+    if variant == "eager":
         return None
+    if variant == "native":
+        return _native_requires(config, device)
+    if variant == "cuda_graph":
+        reason = None if device.type == "cuda" else f"a graph needs CUDA, and this runs on {device.type}"
+        return f"{reason}; accepted here: eager, compiled" if reason else _chunk_requires(config)
+    if reason := why_not(device.type):
+        return f"{reason}; accepted here: eager"
+    if variant == "chunked" and config is not None and config.gradient_steps == 1:
+        return "a round has one update (gradient_steps=1), and chunked joins those of a round; accepted here: compiled"
+    return _chunk_requires(config) if variant == "chunked" else None
+
+
+def _chunk_requires(config: Any) -> str | None:
+    if config is None or config.gradient_steps == 1 or not config.prioritized_replay_alpha:
+        return None
+    return (
+        f"prioritised replay samples by the errors of the update before, and the {config.gradient_steps} updates of a round "
+        "would be sampled at once; accepted here: eager, compiled"
+    )
+
+
+def _native_requires(config: Any, device: torch.device) -> str | None:
     if device.type != "cpu":
-        return f"native code runs on the CPU, and this runs on {device.type}; accepted here: eager"
+        return f"native code runs on the CPU, and this runs on {device.type}; accepted here: eager, compiled"
+    if config is not None and config.network != "mlp":
+        return f"native code has no network={config.network!r}; accepted here: eager, compiled"
     try:
         load("dqn_update")
     except BuildError as error:
@@ -129,7 +120,7 @@ def requires(variant: str, choices: Any, config: Any, device: torch.device, env:
 SPEEDUP = Speedup(
     name="update",
     question="What does one update cost?",
-    summary="One native call instead of a hundred small operations. Matters most for small networks and batches.",
+    summary="One call instead of a hundred small operations. Matters most for small networks and batches.",
     variants=VARIANTS,
     make_inputs=make_inputs,
     bind=bind,
@@ -138,5 +129,5 @@ SPEEDUP = Speedup(
     sameness="close",
     sizes=(32, 128, 1024),
     size_means="rows in a batch",
-    claims=("B20",),
+    claims=("B19", "B20", "C4"),
 )
