@@ -28,6 +28,7 @@ SETTINGS = {
     "target": "hidden",
     "apply_update": "hidden",
     "collector": "num_envs",
+    "loop": "num_envs",
     "n_step": "num_envs",
     "explore": "num_envs",
 }

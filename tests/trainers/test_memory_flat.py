@@ -37,7 +37,7 @@ def growth(trainer):
     marks = []
 
     def on_log(state):
-        if trainer.updates in (FROM, TO):
+        if trainer.updates >= (TO if marks else FROM) and len(marks) < 2:
             gc.collect()
             marks.append((sum(issubclass(type(each), torch.Tensor) for each in gc.get_objects()), resident()))
 
@@ -51,7 +51,7 @@ needs_statm = pytest.mark.skipif(not STATM.exists(), reason="the system does not
 
 
 @needs_statm
-@pytest.mark.parametrize("choices", [Choices.plain(), Choices.fast(), Choices.naive()], ids=["plain", "fast", "naive"])
+@pytest.mark.parametrize("choices", [Choices.plain(), Choices.fast()], ids=["plain", "fast"])
 def test_memory_is_flat(choices):
     tensors, memory = growth(DQN(CONFIG, choices))
     assert abs(tensors) <= MOST_TENSORS, f"{tensors} tensors more"
@@ -61,7 +61,7 @@ def test_memory_is_flat(choices):
 @needs_statm
 def test_a_planted_leak_is_seen():
     """One loss kept an update, with the graph behind it."""
-    trainer = DQN(CONFIG, Choices.plain())
+    trainer = DQN(CONFIG, Choices.fast().replace(loop="python"))
     kept, update = [], trainer.apply_update
 
     def leaking(batch, learning_rate):
