@@ -108,6 +108,7 @@ READERS: dict[Any, tuple[Callable[[str], Any], str]] = {
     bool: (boolean, "true|false"),
     int: (whole, "N"),
     float: (real, "X"),
+    str: (str, "NAME"),
     tuple[int, ...]: (wholes, "N,N"),
 }
 
@@ -120,9 +121,10 @@ def add_config(parser: argparse.ArgumentParser, cls: type, leave_out: Sequence[s
     for field, kind in fields_of(cls):
         if field.name in leave_out:
             continue
-        read, metavar = READERS[kind]
+        read, metavar = (str, "|".join(field.metadata["one_of"])) if kind is str else READERS[kind]
         default = ",".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
-        bare = {"nargs": "?", "const": True} if kind is bool else {}
+        more: dict[str, Any] = {"nargs": "?", "const": True} if kind is bool else {}
+        more |= {"choices": field.metadata["one_of"]} if kind is str else {}
         group.add_argument(
             "--" + field.name.replace("_", "-"),
             dest=field.name,
@@ -130,7 +132,7 @@ def add_config(parser: argparse.ArgumentParser, cls: type, leave_out: Sequence[s
             metavar=metavar,
             default=argparse.SUPPRESS,
             help=f"{field.metadata['help']} ({default})",
-            **bare,
+            **more,
         )
 
 
