@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from types import TracebackType
@@ -39,10 +40,11 @@ class Progress:
         self.lines = shown is not False
         self.bar = None
         if shown is not False and self.stream.isatty():
-            from tqdm import tqdm
+            with contextlib.suppress(ModuleNotFoundError):  # a bare machine: lines on a terminal, too
+                from tqdm import tqdm
 
-            self.bar = tqdm(total=total, desc=label, unit=f" {unit}", file=self.stream, dynamic_ncols=True)
-            self.lines = False
+                self.bar = tqdm(total=total, desc=label, unit=f" {unit}", file=self.stream, dynamic_ncols=True)
+                self.lines = False
 
     def advance(self, units: int, note: str = "") -> None:
         """Count `units` more; `note` is shown behind the rate."""
