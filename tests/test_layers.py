@@ -12,7 +12,7 @@ LAYERS = [
     "market prices features simulate envs models losses buffers native compile updates",
     "speedups",
     "trainers",
-    "measure study workloads experiments",
+    "measure study workloads experiments gpu_check",
     "plots plot_style sentences widgets panel notebook notebook_rules report reporting readme cli __main__",
 ]
 LAYER = {name: number for number, names in enumerate(LAYERS) for name in names.split()}

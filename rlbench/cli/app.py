@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from rlbench.cli import machine, measure, report, study, train
+from rlbench.cli import gpu_check, machine, measure, report, study, train
 from rlbench.cli.arguments import Parser, with_hyphens
 from rlbench.cli.output import DONE, INTERRUPTED, REFUSED, Refusal, plain_warnings, sentence
 
-COMMANDS = (train, measure, study, report, machine)
+COMMANDS = (train, measure, study, report, gpu_check, machine)
 EXIT_CODES = "Exit codes: 0 done, 1 a check or notebook failed, 2 the input was refused."
 QUESTIONS = """\
 rlbench answers three questions about reinforcement-learning training.
@@ -23,6 +23,7 @@ Why is my training slow?
 What makes it faster here, and does it still learn the same?
   rlbench measure                            every optimization, checked and timed in pairs
   rlbench study --mode alone --seeds 10      whole trainings: speed and return side by side
+  rlbench gpu-check --price 0.50             on a GPU: is it right, from which size is it faster, what does it cost?
 
 Train it.
   rlbench train dqn --env CartPole-v1 --choices fast
