@@ -14,8 +14,9 @@ from rlbench.speedups.metrics import ItemEachStep, OnDevice
 from rlbench.speedups.transfer import pageable
 
 CPU = torch.device("cpu")
+COMPILED = {("update", "compiled"), ("update", "chunked")}  # seconds of compilation for every size
 CASES = [
-    (slot, variant)
+    pytest.param(slot, variant, marks=[pytest.mark.slow] if (slot, variant) in COMPILED else [])
     for slot, speedup in SPEEDUPS.items()
     for variant in speedup.variants
     if speedup.requires(variant, None, None, CPU, None) is None
