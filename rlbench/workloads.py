@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlbench.config import DQNConfig
-from rlbench.envs.make import factory_of
+from rlbench.envs.factories import ById, Given, TradingFactory
+from rlbench.envs.make import MakeEnv, factory_of
 from rlbench.envs.spaces import EnvError
 from rlbench.trainers.evaluate import evaluate
 
 if TYPE_CHECKING:
     from rlbench.market import Market, Splits
 
-MakeEnv = Callable[[], Any]
 TRADING = ("trading", "rlbench/Trading-v0")
 SIMULATED = ("minutes", "ou", "sine", "martingale")
 PRESET_OF = {"CartPole-v0": "cartpole", "CartPole-v1": "cartpole"}
-EPISODE_BARS = 256
 
 
 @dataclass(frozen=True)
@@ -146,38 +145,30 @@ def _simulated(name: str, ticker: str | None) -> Market:
 
 def _on_market(name: str, market: Market, options: dict[str, Any]) -> Workload:
     parts = market.split()
-    own = name in TRADING or name in SIMULATED
-    make = _trading_env if own else _taking_market(name)
-
-    def factory(part: Market) -> MakeEnv:
-        return lambda: make(part, options)
-
-    factories = [factory(part) for part in parts]
+    if name in TRADING or name in SIMULATED:
+        factories: list[MakeEnv] = [TradingFactory(part, options) for part in parts]
+    else:
+        make = _taking_market(name)
+        factories = [make({"market": part, **options}) for part in parts]
     for each in factories:
         each().close()  # a part too short for an episode is refused now, not after the training
     return Workload(name, factories[0], factories[1], "trading", factories[2], parts)
 
 
-def _trading_env(part: Market, options: dict[str, Any]) -> Any:
-    from rlbench.envs.trading import TradingEnv
-
-    room = len(part) - options.get("window", 1)
-    return TradingEnv(part, **{"episode_length": min(EPISODE_BARS, room), **options})
-
-
-def _taking_market(name: str) -> Callable[[Market, dict[str, Any]], Any]:
-    """A reader's env that takes the market as a keyword."""
+def _taking_market(name: str) -> Callable[[dict[str, Any]], MakeEnv]:
+    """From keyword arguments, the market among them, to a factory of a reader's env."""
     make = _known(name)
-    creator, plain_factory = make, True
-    if ":" not in name or make.__name__ == "<lambda>":  # an id: ask what Gymnasium would call
-        import gymnasium
+    creator: Any = make
+    if isinstance(make, ById):  # ask what Gymnasium would call
+        entry = make.spec.entry_point
+        if isinstance(entry, str):
+            from gymnasium.envs.registration import load_env_creator
 
-        entry = gymnasium.spec(name).entry_point
-        creator = gymnasium.envs.registration.load_env_creator(entry) if isinstance(entry, str) else entry
-        plain_factory = False
+            entry = load_env_creator(entry)
+        creator = entry
     accepted = inspect.signature(creator).parameters
     if "market" not in accepted and not any(p.kind is p.VAR_KEYWORD for p in accepted.values()):
         raise EnvError(f"env {name!r} takes no market=, so that prices would be ignored; leave them out.")
-    if plain_factory:
-        return lambda part, options: make(market=part, **options)
-    return lambda part, options: gymnasium.make(name, market=part, **options)
+    if isinstance(make, ById):
+        return lambda options: ById(make.spec, options)
+    return lambda options: Given(make, options)

@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rlbench.envs.one_by_one import OneByOne
+from rlbench.envs.factories import ById, CopyOf
 from rlbench.envs.spaces import EnvError
-from rlbench.envs.vector import VectorCollector
+
+if TYPE_CHECKING:
+    import torch
+
+    from rlbench.envs.executors import Collector
 
 MakeEnv = Callable[[], Any]
 
 
-def make_collector(env: Any, num_envs: int, seed: int) -> OneByOne | VectorCollector:
+def make_collector(
+    env: Any, num_envs: int, seed: int, *, environments: str = "one_by_one", device: str | torch.device = "cpu"
+) -> Collector:
     """A collector over `num_envs` environments.
 
     Args:
-        env: an id ("CartPole-v1"), "module:factory", a factory, one `gymnasium.Env`, or a `gymnasium.vector.VectorEnv`.
+        env: an id ("CartPole-v1"), "module:factory", a factory, one `gymnasium.Env`, a `gymnasium.vector.VectorEnv`, or the
+            `EnvSource` of one of these.
+        environments: how they are stepped, a variant of the slot `environments`. A vector env is stepped as it is.
+        device: where a batch env keeps its tensors.
+
+    Raises:
+        EnvError: for what is no environment, and for one that cannot be stepped so.
     """
-    if is_vector(env):
-        if num_envs not in (1, env.num_envs):
-            raise EnvError(f"num_envs={num_envs}, but the vector env has {env.num_envs}: leave num_envs out.")
-        return VectorCollector(env, seed)
-    if is_single(env) and num_envs == 1:
-        return OneByOne([env], seed)
-    return OneByOne(_made(factory_of(env), num_envs, env), seed)
+    from rlbench.envs.executors import EXECUTORS, given_vector
+    from rlbench.envs.source import EnvSource, env_source  # which needs this file
 
-
-def _made(make: MakeEnv, count: int, env: Any) -> list[Any]:
-    """`count` environments of a factory, each its own."""
-    envs = [make() for _ in range(count)]
-    for made in envs:
-        if not is_single(made) or not hasattr(made, "action_space"):
-            raise EnvError(f"the factory {env!r} gave {made!r}, which is no environment: return a gymnasium.Env.")
-    if len({id(made) for made in envs}) < count:
-        raise EnvError(f"the factory {env!r} gave the same environment twice: make a new one at every call.")
-    return envs
+    source = env if isinstance(env, EnvSource) else env_source(env)
+    if source.vector:
+        return given_vector(source, num_envs, seed)
+    return EXECUTORS[environments](source, num_envs, seed, device)
 
 
 def factory_of(env: Any) -> MakeEnv:
@@ -54,13 +54,9 @@ def factory_of(env: Any) -> MakeEnv:
             )
         return functions[0]
     if is_single(env):
-        try:
-            copy.deepcopy(env)
-        except Exception as error:
-            raise EnvError(
-                f"{env} cannot be copied ({error}): pass a factory, a function that makes an env."
-            ) from error
-        return lambda: copy.deepcopy(env)
+        copies = CopyOf(env)
+        copies()  # refused now where it cannot be copied
+        return copies
     if callable(env):
         return env
     raise EnvError(f"{env!r} is no environment: accepted are an id, a factory, a gymnasium.Env and a VectorEnv.")
@@ -88,9 +84,8 @@ def _factory_of_name(name: str) -> MakeEnv:
         if callable(found):
             return found
     try:
-        gymnasium.spec(name)
+        return ById(gymnasium.spec(name))
     except gymnasium.error.Error as error:
         raise EnvError(
             f"env {name!r}: {error} Accepted are an id registered with Gymnasium and module:factory."
         ) from error
-    return lambda: gymnasium.make(name)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rlbench.batch import Layout
 from rlbench.envs.batch import BatchEnv
+from rlbench.envs.factories import CopyOf
 from rlbench.envs.make import MakeEnv, factory_of, is_single, is_vector
 from rlbench.envs.spaces import EnvError, layout_of
 
@@ -42,7 +43,8 @@ def env_source(env: Any) -> EnvSource:
     """Look at an id, a factory, an env or a vector env; one environment of a factory is made, looked at and closed."""
     if is_vector(env):
         return EnvSource(env, type(env).__name__, _factory_or_none(env), vector=True, layout=layout_of(env))
-    make = factory_of(env)
+    # An env that is given may not let itself be copied: that is asked of it when a copy is needed.
+    make = CopyOf(env) if is_single(env) else factory_of(env)
     probe = env if is_single(env) else make()
     trading = trading_arguments(probe)
     spec = getattr(probe, "spec", None)
@@ -74,7 +76,9 @@ def trading_arguments(env: Any) -> dict[str, Any] | None:
     from rlbench.envs.trading import TradingEnv  # needs Gymnasium
 
     inner = getattr(env, "unwrapped", env)
-    return dict(inner.spec.kwargs) if type(inner) is TradingEnv and is_bare(env) else None
+    kind = type(inner)
+    same = kind is TradingEnv or "equals_trading_env" in vars(kind)  # the same numbers, computed otherwise
+    return dict(inner.spec.kwargs) if same and is_bare(env) else None
 
 
 def _batch_of(env: Any, trading: dict[str, Any] | None) -> MakeBatch | None:

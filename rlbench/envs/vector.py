@@ -29,15 +29,18 @@ class VectorCollector:
     Everything handed out is a copy, so that `copy=False` vector envs are safe.
     """
 
-    def __init__(self, envs: Any, seed: int) -> None:
+    def __init__(self, envs: Any, seed: int, name: str = "") -> None:
+        from rlbench.envs.batch_vector_env import BatchVectorEnv  # needs Gymnasium, as `envs` does
+
         self.envs = envs
         self.num_envs = int(envs.num_envs)
         spec = getattr(envs, "spec", None)
-        self.name = spec.id if spec is not None else type(envs).__name__
+        self.name = name or (spec.id if spec is not None else type(envs).__name__)
         self.spec: EnvSpec = describe_spaces(
             envs.single_observation_space, envs.single_action_space, self.name, layout_of(envs)
         )
         self.mode = autoreset_mode(envs, self.name)
+        self.hands_out_copies = isinstance(envs, BatchVectorEnv)
         self.finished: list[tuple[float, int]] = []
         obs, infos = self._first_reset(seed)
         self.obs = self._rows(obs)  # (N, D)
@@ -93,7 +96,9 @@ class VectorCollector:
             if infos.get("final_obs") is None or infos["final_obs"][i] is None:
                 raise EnvError(f"{self.name} resets in the same step but gives no infos['final_obs'][{i}].")
             next_obs[i] = np.reshape(infos["final_obs"][i], -1)
-            if np.array_equal(next_obs[i], self.obs[i]) and not np.array_equal(next_obs[i], before[i]):
+            if self.hands_out_copies:
+                pass  # an episode may well end where the next one starts
+            elif np.array_equal(next_obs[i], self.obs[i]) and not np.array_equal(next_obs[i], before[i]):
                 raise EnvError(OVERWRITTEN.format(name=self.name))
             if next_mask is not None:
                 final = infos.get("final_info", {}).get("action_mask")

@@ -1,11 +1,15 @@
 """Small markets and episodes that the tests of the envs share; each fixture is a plain function."""
 
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from rlbench.envs.trading import TradingEnv
+
+sys.path.append(str(Path(__file__).parent / "children"))  # what child processes import
 
 
 def _toy_market(close, features=None):

@@ -55,7 +55,9 @@ def test_ids_factories_envs_and_vector_envs():
 
 def test_one_env_is_used_itself_and_copied_for_evaluation():
     env = make_cartpole()
-    assert make_collector(env, 1, seed=0).envs[0] is env
+    assert make_collector(env, 1, seed=0).envs[0].unwrapped is env.unwrapped  # around it, a wrapper that chooses starts
+    other = gymnasium.make("MountainCar-v0")
+    assert make_collector(other, 1, seed=0).envs[0] is other
     assert factory_of(env)() is not env
 
 
