@@ -4,6 +4,7 @@ from rlbench.buffers.deque_replay import DequeReplay
 from rlbench.buffers.n_step import NStep, one_step
 from rlbench.buffers.packed import Columns, columns, pack, unpack
 from rlbench.buffers.prioritised import Prioritised, to_uniform53
+from rlbench.buffers.ring_frames import RingFrames
 from rlbench.buffers.ring_numpy import RingNumpy
 from rlbench.buffers.ring_torch import RingTorch
 from rlbench.buffers.rows import ReplayError, RowSpec
@@ -15,6 +16,7 @@ __all__ = [
     "NStep",
     "Prioritised",
     "ReplayError",
+    "RingFrames",
     "RingNumpy",
     "RingTorch",
     "RowSpec",

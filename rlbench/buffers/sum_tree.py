@@ -43,7 +43,7 @@ class SumTreeLoop:
     def set(self, index: np.ndarray, priority: np.ndarray) -> None:
         """Give slots `index` (B,) int64 the priorities (B,) float64, none negative. Of a slot named twice the last one counts."""
         tree = self.tree
-        for slot, value in zip(index.tolist(), priority.tolist(), strict=True):
+        for slot, value in zip(index.tolist(), priority.tolist(), strict=True):  # sync: none, these are NumPy's
             node = self.leaves + slot
             tree[node] = value
             while node > 1:
@@ -52,7 +52,7 @@ class SumTreeLoop:
 
     def find(self, value: np.ndarray) -> np.ndarray:
         """The slots (B,) int64 in which the values (B,) float64, from 0 to below `total`, fall. `total` must be above 0."""
-        return np.array([self._descend(v) for v in value.tolist()], np.int64)
+        return np.array([self._descend(v) for v in value.tolist()], np.int64)  # sync: none, NumPy's
 
     def _descend(self, value: float) -> int:
         tree, node = self.tree, 1

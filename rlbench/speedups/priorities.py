@@ -1,8 +1,8 @@
 """Priorities: how prioritised replay finds and changes its rows.
 
-A sum tree draws one of n rows in log2(n) steps. Walked one path at a time in Python, each step costs some tens of nanoseconds,
-for every row of every batch, on the way down and on the way up. Level by level in NumPy each step is a few calls for the whole
-batch. That helps large batches much and small ones little: a few tens of rows cost as much in the loop as the calls do (claim A9).
+A sum tree draws one of n rows in log2(n) steps. Walked one path at a time, each step is a few operations of Python's, for every
+row of every batch, on the way down and on the way up. Level by level in NumPy each step is a few calls for the whole batch,
+however large. That helps large batches; of a small one the paths cost no more than the calls do (claim A9).
 """
 
 from __future__ import annotations

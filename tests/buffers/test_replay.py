@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from rlbench.batch import Transitions
-from rlbench.buffers import DequeReplay, ReplayError, RingNumpy, RingTorch, RowSpec
+from rlbench.batch import Layout, Transitions
+from rlbench.buffers import DequeReplay, ReplayError, RingFrames, RingNumpy, RingTorch, RowSpec, columns, pack
 from rlbench.buffers.rows import spans
 from rlbench.speedups.conversion import StackOnce
-from rlbench.speedups.replay import random_transitions
+from rlbench.speedups.replay import random_transitions, windowed_transitions
 
 REPLAYS = [DequeReplay, RingNumpy, RingTorch]
 
@@ -113,3 +113,57 @@ def test_spans_cover_every_slot_once():
 def test_a_replay_larger_than_the_memory_is_refused_at_once(kind):
     with pytest.raises(ReplayError, match=r"buffer_size=10,000,000,000,000 rows .* take 520,000.0 GB, and cpu has"):
         kind(RowSpec(obs_size=4, num_actions=2), 10**13)  # 4 + 4 + 5 numbers of 4 bytes
+
+
+def as_tensors(rows: Transitions) -> Transitions:
+    return Transitions(*(None if f is None else torch.from_numpy(np.array(f)) for f in rows))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_tensors_go_in_as_arrays_do(masked):
+    """One by one, in strides that wrap, and more than the ring holds; as fields and as packed rows."""
+    spec = RowSpec(3, 4, masked)
+    rings = [RingTorch(spec, 5) for _ in range(3)]
+    for seed, count in enumerate([1, 3, 3, 5, 12, 2]):
+        rows = random_transitions(count, spec, seed)
+        rings[0].add(rows)
+        rings[1].add(as_tensors(rows))
+        rings[2].add_packed(pack(as_tensors(rows), spec))
+        for ring in rings[1:]:
+            assert torch.equal(ring.rows, rings[0].rows)
+            assert (ring.size, ring.head) == (rings[0].size, rings[0].head)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_packed_rows_are_the_fields_side_by_side(masked):
+    spec = RowSpec(2, 3, masked)
+    ring, rows = RingTorch(spec, 6), random_transitions(6, spec, 0)
+    ring.add(rows)
+    index = np.array([5, 0, 0], np.int64)
+    packed, at = ring.sample_packed(index), columns(spec)
+    assert packed.shape == (3, at.width) == (3, 2 + 2 + 5 + 3 * masked)
+    for name in at._fields[:-1]:
+        expected, column = getattr(rows, name), getattr(at, name)
+        if expected is not None:
+            width = 1 if expected.ndim == 1 else expected.shape[1]
+            got = packed[:, column : column + width].reshape(expected[index].shape)
+            assert got.tolist() == expected[index].astype(np.float32).tolist(), name
+    for field, again in zip(ring.sample(torch.from_numpy(index)), ring.sample(index), strict=True):
+        assert (field is None and again is None) or torch.equal(field, again)
+    again = pack(ring.sample(index), spec)
+    assert torch.equal(again, packed)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.parametrize("make", [RingTorch, RingFrames])
+def test_rows_on_the_device_are_those_of_the_host(make):
+    spec = RowSpec(16, 3, True, Layout(7, 2, 2), num_envs=2)
+    host, device = make(spec, 50), make(spec, 50, "cuda")
+    rows = windowed_transitions(60, spec, 0, episode=11)
+    for start in range(0, 120, 6):
+        chunk = Transitions(*(None if f is None else f[start : start + 6] for f in rows))
+        host.add(chunk)
+        device.add(chunk)
+    index = np.arange(50)
+    for expected, actual in zip(host.sample(index), device.sample(index), strict=True):
+        assert expected is None or (actual.is_cuda and torch.equal(actual.cpu(), expected))
