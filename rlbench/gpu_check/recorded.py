@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def recorded(section: str, folder: Path = ROOT / results.RECORDS, besides: str = "") -> pd.DataFrame:
-    """The newest recorded rows of a section, of each machine but `besides`; an empty frame where there are none."""
+    """The newest recorded rows of a section, of each machine with a GPU but `besides`; an empty frame where there are none."""
     files = {path.parent.name: path for path in sorted(folder.glob(f"*/*-{KIND}.json"))}  # names begin with the time
     frames = [results.load(path) for machine, path in sorted(files.items()) if machine != besides]
-    rows = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"section": [], "machine": []})
-    return rows[rows["section"] == section].reset_index(drop=True)
+    rows = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"section": [], "machine": [], "gpu": []})
+    return rows[(rows["section"] == section) & rows["gpu"].notna()].reset_index(drop=True)

@@ -43,13 +43,14 @@ def test_what_broke_is_in_plain_view(check):
 
 
 def test_recorded_rows_are_the_newest_of_each_other_machine(check, tmp_path):
-    def write(machine, stamp, ratio):
-        row = checked(check, "loop", ratio=ratio) | {"machine": machine}
+    def write(machine, stamp, ratio, gpu="H"):
+        row = checked(check, "loop", ratio=ratio) | {"machine": machine, "gpu": gpu}
         results.append(tmp_path / machine / f"{stamp}-gpu-check.json", [row])
 
     write("one", "20260101T000000Z", 1.0)
     write("one", "20260201T000000Z", 2.0)
     write("other", "20260101T000000Z", 3.0)
+    write("without", "20260101T000000Z", 4.0, gpu=None)
     found = recorded("loop", tmp_path)
     assert list(zip(found["machine"], found["ratio"], strict=True)) == [("one", 2.0), ("other", 3.0)]
     assert list(recorded("loop", tmp_path, besides="one")["machine"]) == ["other"]
