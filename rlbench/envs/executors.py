@@ -6,7 +6,10 @@ Where an environment's starts can be hashed, episode e of environment i is the s
 from __future__ import annotations
 
 import dataclasses
+import math
+import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +23,7 @@ from rlbench.envs.one_by_one import OneByOne
 from rlbench.envs.source import EnvSource
 from rlbench.envs.spaces import EnvError, EnvSpec
 from rlbench.envs.vector import VectorCollector
+from rlbench.machine import describe
 
 
 class Collector(Protocol):
@@ -57,6 +61,7 @@ def in_processes(source: EnvSource, num_envs: int, seed: int, device: str | torc
     """Gymnasium's AsyncVectorEnv: an environment a process, spawned. It pays where a step costs more than a message."""
     from rlbench.envs.workers import InProcess, Workers
 
+    _tell_of_cores(num_envs)
     code, hashed = pickled(source.make, source.name), source.trading is not None or source.batch is not None
     made = Workers([InProcess(code, seed, i, hashed) for i in range(num_envs)], source.name)
     try:
@@ -64,6 +69,15 @@ def in_processes(source: EnvSource, num_envs: int, seed: int, device: str | torc
     except BaseException:
         made.close(terminate=True)
         raise
+
+
+@cache
+def _tell_of_cores(processes: int) -> None:
+    cores = max(1, math.floor(describe(steal_interval_s=0).usable_cores))
+    if processes > cores:
+        print(
+            f"rlbench: {processes} environments in processes on {cores} core(s): so many run at once.", file=sys.stderr
+        )
 
 
 def batched(source: EnvSource, num_envs: int, seed: int, device: str | torch.device = "cpu") -> BatchCollector:

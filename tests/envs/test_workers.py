@@ -9,12 +9,14 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
 import pytest
 from executor_envs import Counting, Troubled, named_poles, only_in_the_parent
 
+from rlbench.envs import executors
 from rlbench.envs.importable import why_not_importable
 from rlbench.envs.make import make_collector
 from rlbench.envs.spaces import EnvError
@@ -176,3 +178,11 @@ def test_an_id_registered_only_here_reaches_the_children():
         collector.close()
     finally:
         del gymnasium.registry["tests/Counting-v0"]
+
+
+def test_more_processes_than_cores_are_told_of_once(monkeypatch, capsys):
+    monkeypatch.setattr(executors, "describe", lambda **_: SimpleNamespace(usable_cores=2.0))
+    executors._tell_of_cores.cache_clear()
+    for count in (1, 2, 3, 3):
+        executors._tell_of_cores(count)
+    assert capsys.readouterr().err == "rlbench: 3 environments in processes on 2 core(s): so many run at once.\n"
