@@ -96,7 +96,7 @@ def on_cpu(outcome: Any) -> Any:
     if isinstance(outcome, Mapping):
         return {key: on_cpu(value) for key, value in outcome.items()}
     if isinstance(outcome, tuple) and hasattr(outcome, "_fields"):
-        return type(outcome)(*(on_cpu(value) for value in outcome))
+        return type(outcome)(*(on_cpu(getattr(outcome, name)) for name in outcome._fields))
     if isinstance(outcome, list | tuple):
         return type(outcome)(on_cpu(value) for value in outcome)
     return outcome

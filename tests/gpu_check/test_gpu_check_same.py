@@ -1,6 +1,7 @@
 """Correctness: what agrees passes, what differs or breaks is a failed check, what is absent is neither."""
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 from rlbench.batch import Transitions
 from rlbench.envs.batch_cartpole import BatchCartPole
 from rlbench.gpu_check import same_envs, same_slots, same_training
-from rlbench.gpu_check.check import on_cpu
+from rlbench.gpu_check.check import on_cpu, tensors
 from rlbench.speedups import SPEEDUPS
 
 
@@ -81,6 +82,18 @@ def test_containers_come_to_the_cpu_as_they_are():
     batch = Transitions(*[torch.ones(1)] * 7)
     moved = on_cpu({"a": [batch, (1, "x", None)]})
     assert isinstance(moved["a"][0], Transitions) and moved["a"][1] == (1, "x", None)
+
+
+def test_a_tuple_that_iterates_otherwise_keeps_its_fields():
+    class Stacked(NamedTuple):
+        rows: list
+
+        def __iter__(self):
+            return iter((torch.ones(1), torch.ones(2)))
+
+    moved = on_cpu(Stacked([torch.zeros(1)]))
+    assert isinstance(moved, Stacked) and torch.equal(moved.rows[0], torch.zeros(1))
+    assert len(list(tensors(moved))) == 2
 
 
 def test_batch_envs_agree_with_themselves(pretending):
