@@ -118,10 +118,7 @@ class Compiled:
         try:
             outcome = self._function(*args)
         except (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit) as error:
-            said = (str(error).strip().splitlines() or ["no message"])[0]
-            raise CompileError(
-                f"torch.compile failed ({type(error).__name__}: {said}): use what runs eagerly"
-            ) from error
+            raise CompileError(f"torch.compile failed ({_beginning(error)}): use what runs eagerly") from error
         took = time.perf_counter() - start
         if self._asked > asked:  # a trace may be restarted, so that the backend is asked twice in one call
             self.compilations += 1
@@ -146,6 +143,12 @@ class Compiled:
     def compile_s(self) -> float:
         """Seconds of the calls that compiled, beyond what warm ones take."""
         return max(0.0, self.spent_s - self.compilations * (self.warm_s or 0.0))
+
+
+def _beginning(error: BaseException) -> str:
+    """The type of an error and the first few lines that it says; all of it is chained."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {' '.join(lines[:4])[:300]}"
 
 
 def pays_back_after(compile_s: float, saved_s: float) -> float:
