@@ -37,15 +37,18 @@ def columns(spec: RowSpec) -> Columns:
     return Columns(0, spec.obs_size, *range(scalars, mask), mask, mask + spec.mask_size)
 
 
-def pack_into(out: np.ndarray, rows: Transitions, which: slice, spec: RowSpec) -> None:
-    """Write rows `which` of host arrays into `out` (n, W) float32."""
-    at = columns(spec)
-    out[:, : at.next_obs] = rows.obs[which]
-    out[:, at.next_obs : at.action] = rows.next_obs[which]
-    for column, name in enumerate(SCALARS, start=at.action):
-        out[:, column] = getattr(rows, name)[which]
-    if spec.masked:
-        out[:, at.next_mask :] = rows.next_mask[which]
+def pack_into(out: np.ndarray, rows: Transitions, which: slice | int, at: Columns) -> None:
+    """Write rows `which` of host arrays into `out` (n, W) float32, or one row, given by its number, into (W,)."""
+    columns = out.T  # (W,) or (W, n): one index for both forms
+    columns[: at.next_obs] = rows.obs[which].T
+    columns[at.next_obs : at.action] = rows.next_obs[which].T
+    columns[at.action] = rows.action[which]
+    columns[at.reward] = rows.reward[which]
+    columns[at.terminated] = rows.terminated[which]
+    columns[at.truncated] = rows.truncated[which]
+    columns[at.discount] = rows.discount[which]
+    if at.width > at.next_mask:
+        columns[at.next_mask :] = rows.next_mask[which].T
 
 
 def pack(rows: Transitions, spec: RowSpec) -> Tensor:
@@ -58,7 +61,7 @@ def pack(rows: Transitions, spec: RowSpec) -> Tensor:
 def unpack(packed: Tensor, spec: RowSpec) -> Transitions:
     """The fields of packed rows (B, W): views, but for `action`, which becomes int64. Fit to be compiled."""
     d = spec.obs_size
-    parts = packed.split_with_sizes([d, d, len(SCALARS), spec.mask_size], 1)  # half the time of `split`
+    parts = torch.split_with_sizes(packed, [d, d, len(SCALARS), spec.mask_size], 1)  # half the time of `Tensor.split`
     action, reward, terminated, truncated, discount = parts[2].unbind(1)
     mask = parts[3] if spec.masked else None
     return Transitions(parts[0], action.long(), reward, parts[1], terminated, truncated, discount, mask)

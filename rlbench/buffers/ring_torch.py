@@ -23,9 +23,16 @@ class RingTorch:
         self.spec, self.device = spec, torch.device(device)
         self.capacity = check_capacity(capacity, spec, device)
         self.size = self.head = 0
-        self.rows = torch.zeros((self.capacity, columns(spec).width), dtype=torch.float32, device=self.device)
+        self.columns = columns(spec)
+        # One row more than slots: code that must write somewhere leaves there what is thrown away.
+        self._all = torch.zeros((self.capacity + 1, self.columns.width), dtype=torch.float32, device=self.device)
+        self.rows = self._all[:-1]
         on_host = self.device.type == "cpu"
         self._host = self.rows.numpy() if on_host else None  # sync: a view of host memory, nothing is copied
+
+    def with_spare_row(self) -> Tensor:
+        """(capacity + 1, W): the rows themselves and one more, in which compiled code leaves what is thrown away."""
+        return self._all
 
     def __len__(self) -> int:
         return self.size
@@ -43,12 +50,15 @@ class RingTorch:
         if isinstance(rows.obs, Tensor):
             return self.add_packed(pack(rows, self.spec))
         count = len(rows.action)
+        if count == 1 and self._host is not None:
+            pack_into(self._host[self.head], rows, 0, self.columns)
+            return self._advance(1)
         for slots, which in spans(self.head, count, self.capacity):
             if self._host is not None:
-                pack_into(self._host[slots], rows, which, self.spec)
+                pack_into(self._host[slots], rows, which, self.columns)
             else:
                 packed = np.empty((slots.stop - slots.start, self.rows.shape[1]), np.float32)
-                pack_into(packed, rows, which, self.spec)
+                pack_into(packed, rows, which, self.columns)
                 self.rows[slots].copy_(torch.from_numpy(packed))
         return self._advance(count)
 

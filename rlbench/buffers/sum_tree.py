@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+FEW = 3  # slots below which each path is walked by itself
 DENSE_BELOW = 512  # levels of fewer nodes are summed whole: one call without gathers
 
 
@@ -92,6 +93,8 @@ class SumTreeVectorised:
         A node above two changed leaves is summed twice, with the same outcome: cheaper than to look for those.
         """
         self.levels[-1][index] = priority  # NumPy assigns in order, so the last one stays
+        if len(index) < FEW:
+            return self._climb(index)
         for k in range(self.depth - 1, -1, -1):
             below, level = self.levels[k + 1], self.levels[k]
             if len(level) < DENSE_BELOW:
@@ -100,6 +103,16 @@ class SumTreeVectorised:
                 index = index >> 1
                 pairs = below.reshape(-1, 2).take(index, 0)  # (B, 2)
                 level[index] = pairs[:, 0] + pairs[:, 1]
+        return None
+
+    def _climb(self, index: np.ndarray) -> None:
+        """Sum the few paths above leaves `index` one by one: new rows mostly come in ones, and a call costs what a path does."""
+        tree = self.tree
+        for slot in index.tolist():
+            node = (self.leaves + slot) >> 1
+            while node:
+                tree[node] = tree[2 * node] + tree[2 * node + 1]
+                node >>= 1
 
     def find(self, value: np.ndarray) -> np.ndarray:
         """The slots (B,) int64 in which the values (B,) float64, from 0 to below `total`, fall. `total` must be above 0.

@@ -31,7 +31,7 @@ def checked_layout(spec: RowSpec) -> Layout:
 
 
 class Windows:
-    """The windows of S steps of N envs, and which of them go on where their env's last one ended.
+    """The windows of S steps of N envs, and which of them do not go on where their env's last one ended.
 
     Compared as bits, so that what is gathered later equals what came in, -0.0 and all.
 
@@ -43,18 +43,17 @@ class Windows:
     def __init__(self, rows: Transitions, layout: Layout, num_envs: int, last: np.ndarray, started: bool) -> None:
         width, one = layout.window * layout.features, layout.features
         obs, next_obs = (np.ascontiguousarray(o, np.float32) for o in (rows.obs, rows.next_obs))
-        steps = len(obs) // num_envs
-        self.obs = obs.reshape(steps, num_envs, -1)[:, :, :width]
-        self.next_obs = next_obs.reshape(steps, num_envs, -1)[:, :, :width]
+        shape = (len(obs) // num_envs, num_envs, -1)
+        self.obs, self.next_obs = obs.reshape(shape)[:, :, :width], next_obs.reshape(shape)[:, :, :width]
         bits, next_bits = self.obs.view(np.int32), self.next_obs.view(np.int32)
-        moved = (bits[:, :, one:] == next_bits[:, :, :-one]).all(2)  # (S, N)
-        if not moved.all():
-            step, env = np.argwhere(~moved)[0]
+        jumps = bits[:, :, one:] != next_bits[:, :, :-one]  # (S, N, (w - 1) * F)
+        if jumps.any():
+            step, env, _ = np.argwhere(jumps)[0]
             raise ReplayError(
                 f"ring_frames: in row {step * num_envs + env} the window of next_obs is not that of obs moved on by one bar. "
                 "Rows of one step of an env are accepted, all envs in order at each step; take ring_torch for any others."
             )
-        self.fresh = np.ones((steps, num_envs), bool)
-        if started:
-            self.fresh[0] = (bits[0] != last.view(np.int32)).any(1)
-        self.fresh[1:] = (bits[1:] != next_bits[:-1]).any(2)
+        before = np.concatenate([last.view(np.int32)[None], next_bits[:-1]]) if len(bits) > 1 else last.view(np.int32)
+        self.fresh = (bits != before).any(2)
+        if not started:
+            self.fresh[0] = True
