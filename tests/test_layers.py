@@ -25,6 +25,7 @@ ENV_CLASSES = {
     "envs/batch_cartpole_env.py",
     "envs/starts.py",
     "envs/workers.py",
+    "envs/busy.py",
     "envs/old_style.py",
 }
 
