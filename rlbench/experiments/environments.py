@@ -120,17 +120,21 @@ def _seconds_an_iteration(iterations: int = 20_000, repeats: int = 5) -> float:
 
 
 def pays_from(rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """The cost of a step (µs) at which the ratio crosses 1 for good, between measured costs; None where it never does.
+    """The cost of a step (µs) from which on processes are faster, found between two measured ones by their ratios.
 
-    `rows` of one number of processes: size, ratio. Where even the cheapest step is faster in processes, its cost.
+    `rows` of one number of processes: size, ratio, verdict. None where they are not faster at the largest cost; the smallest
+    cost where they are at all.
     """
-    known = sorted((float(row["size"]), math.log(row["ratio"])) for row in rows if row["ratio"] == row["ratio"])
-    above = None
-    for cost, log_ratio in reversed(known):
-        if log_ratio <= 0:
-            if above is None:
-                return None
-            share = -log_ratio / (above[1] - log_ratio)
-            return cost * (above[0] / cost) ** share
-        above = cost, log_ratio
-    return None if above is None else above[0]
+    dearer: Mapping[str, Any] | None = None
+    for row in sorted(rows, key=lambda row: row["size"], reverse=True):
+        if row["verdict"] != "faster":
+            return None if dearer is None else _crossing(row, dearer)
+        dearer = row
+    return None if dearer is None else float(dearer["size"])
+
+
+def _crossing(cheap: Mapping[str, Any], dear: Mapping[str, Any]) -> float:
+    """Where the line between two points on logarithmic axes has the ratio 1."""
+    low, high = math.log(cheap["ratio"]), math.log(dear["ratio"])
+    share = min(1.0, max(0.0, -low / (high - low))) if high > low else 1.0
+    return float(cheap["size"] * (dear["size"] / cheap["size"]) ** share)
