@@ -25,7 +25,7 @@ from rlbench.models import mlp
 from rlbench.native.build import BuildError, load
 from rlbench.speedups.optimizer import for_loop
 from rlbench.speedups.speedup import Speedup
-from rlbench.updates.compiled import ChunkedUpdate, CompiledUpdate
+from rlbench.updates.compiled import ChunkedUpdate, CompiledUpdate, forget_compiled
 from rlbench.updates.eager import EagerUpdate
 from rlbench.updates.graph import GraphUpdate
 from rlbench.updates.native import Native
@@ -57,6 +57,7 @@ def bind(variant: Callable[..., Any], inputs: tuple) -> Callable[[], list[Tensor
     """The call does a few updates, each on its minibatch, and hands out losses and parameters."""
     online, target, rows = inputs
     online = copy.deepcopy(online)
+    forget_compiled()  # so that the first call shows what compiling costs
     config = DQNConfig(batch_size=len(rows.action) // UPDATES, gradient_steps=UPDATES)
     update = variant(online, copy.deepcopy(target), config, for_loop)
     batches = split(rows, config.batch_size * update.chunk)
