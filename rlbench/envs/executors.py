@@ -62,7 +62,7 @@ def in_processes(source: EnvSource, num_envs: int, seed: int, device: str | torc
     from rlbench.envs.workers import InProcess, Workers
 
     _tell_of_cores(num_envs)
-    code, hashed = pickled(source.make, source.name), source.trading is not None or source.batch is not None
+    code, hashed = pickled(_factory(source), source.name), source.trading is not None or source.batch is not None
     made = Workers([InProcess(code, seed, i, hashed) for i in range(num_envs)], source.name)
     try:
         return _vector(made, source, seed)
@@ -151,7 +151,7 @@ def started(env: Any, seed: int, index: int) -> Any:
 
 def _singles(source: EnvSource, count: int, seed: int) -> list[Any]:
     """`count` environments, each its own; one that the reader made is used itself where one is enough."""
-    given, make = source.given, source.make
+    given, make = source.given, _factory(source)
     envs = [given] if count == 1 and is_single(given) else [make() for _ in range(count)]
     for made in envs:
         if not is_single(made) or not hasattr(made, "action_space"):
@@ -159,6 +159,12 @@ def _singles(source: EnvSource, count: int, seed: int) -> list[Any]:
     if len({id(made) for made in envs}) < count:
         raise EnvError(f"the factory {given!r} gave the same environment twice: make a new one at every call.")
     return [started(env, seed, i) for i, env in enumerate(envs)]
+
+
+def _factory(source: EnvSource) -> Callable[[], Any]:
+    if source.make is None:
+        raise EnvError(f"{source.name} is a batch env with no single ones: step it batched or native.")
+    return source.make
 
 
 def _vector(envs: Any, source: EnvSource, seed: int) -> VectorCollector:

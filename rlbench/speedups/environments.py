@@ -82,6 +82,8 @@ def check(expected: Any, actual: Any) -> None:
 def requires(variant: str, choices: Any, config: Any, device: torch.device, env: Any) -> str | None:
     if env is not None and env.vector:
         return f"{env.name} is a vector env and is stepped as it is; leave this slot out"
+    if variant in ("one_by_one", "sync", "async") and env is not None and env.make is None:
+        return f"{env.name} is a batch env with no single ones; accepted here: batched, native"
     if variant in ("batched", "native") and env is not None and env.batch is None:
         return (
             f"{env.name} has no batched counterpart (CartPole-v1 and the trading env have); "

@@ -2,24 +2,27 @@
 
 import numpy as np
 import pytest
+import torch
 from executor_envs import Counting
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from rlbench import simulate
 from rlbench.buffers import RingNumpy, RowSpec, one_step
+from rlbench.envs.batch_cartpole import BatchCartPole
 from rlbench.envs.batch_trading_env import BatchTradingEnv
 from rlbench.envs.executors import EXECUTORS, prepare_source
 from rlbench.envs.factories import TradingFactory
 from rlbench.envs.make import make_collector
 from rlbench.envs.one_by_one import env_seed
-from rlbench.envs.source import env_source
+from rlbench.envs.source import EnvSource, env_source
 from rlbench.envs.spaces import EnvError
 from rlbench.envs.vector import VectorCollector
 from rlbench.native.build import BuildError, find_compiler
 from rlbench.random import Purpose
+from rlbench.speedups import environments
 
 FIELDS = ("obs", "reward", "next_obs", "terminated", "truncated")
-SEED = 3
+CPU, SEED = torch.device("cpu"), 3
 OTHERS = [name for name in EXECUTORS if name != "one_by_one"]
 
 
@@ -109,6 +112,15 @@ def test_what_has_no_batched_counterpart_says_so():
     for executor in ("batched", "native"):
         with pytest.raises(EnvError, match=r"no batched counterpart: step it one_by_one, sync or async"):
             make_collector("MountainCar-v0", 2, 0, environments=executor)
+
+
+def test_a_batch_env_alone_has_no_single_envs():
+    poles = EnvSource(None, "BatchCartPole", None, batch=lambda n, seed, device: BatchCartPole(n, device, seed))
+    assert make_collector(poles, 2, 0, environments="batched").obs.shape == (2, 4)
+    for executor in ("one_by_one", "sync", "async"):
+        with pytest.raises(EnvError, match="is a batch env with no single ones: step it batched or native"):
+            make_collector(poles, 2, 0, environments=executor)
+        assert "accepted here: batched, native" in environments.SPEEDUP.requires(executor, None, None, CPU, poles)
 
 
 def test_a_batch_env_may_end_where_the_next_episode_starts():
