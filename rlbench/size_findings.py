@@ -34,7 +34,7 @@ def return_against_seconds(table: pd.DataFrame, title: str = "") -> Figure:
             size = "batch_size" if name == "batch" else "parameters"
             line = pd.concat([base, part]).sort_values(size)
             axis.plot(line["seconds"], line["share"], color=COLOURS[i], linewidth=1, alpha=0.7)
-    _marks(axis, base, "black", MARKERS[len(AXES)], "as given", below=True)
+    _marks(axis, base, "black", MARKERS[len(AXES)], "as given", left=True)
     axis.set_xlabel("seconds of a training, median over seeds")
     axis.set_ylabel("share of the best causal policy's return")
     axis.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
@@ -44,7 +44,7 @@ def return_against_seconds(table: pd.DataFrame, title: str = "") -> Figure:
     return figure
 
 
-def _marks(axis: Any, part: pd.DataFrame, colour: str, marker: str, label: str, below: bool = False) -> None:
+def _marks(axis: Any, part: pd.DataFrame, colour: str, marker: str, label: str, left: bool = False) -> None:
     errors = {
         f"{side}err": [part[name] - part[f"{name}_low"], part[f"{name}_high"] - part[name]]
         for side, name in (("x", "seconds"), ("y", "share"))
@@ -53,7 +53,7 @@ def _marks(axis: Any, part: pd.DataFrame, colour: str, marker: str, label: str, 
     axis.errorbar(part["seconds"], part["share"], **errors, **style, markersize=7, label=label)
     for row in part.to_dict("records"):
         where = (row["seconds"], row["share"])
-        place = {"xytext": (-5, -12), "ha": "right"} if below else {"xytext": (6, 5)}
+        place = {"xytext": (-6, 5), "ha": "right"} if left else {"xytext": (6, 5)}
         axis.annotate(row["label"], where, **place, textcoords="offset points", fontsize=8, color=DARK)
 
 
