@@ -9,12 +9,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rlbench.batch import Transitions
+from rlbench.config import DQNConfig
 from rlbench.losses import next_values, td_error, td_loss, td_target
 from rlbench.machine import StealMeter, describe, resolve_device
 from rlbench.models import mlp
 from rlbench.results import Row, new_row
 from rlbench.speedups import SPEEDUPS
+from rlbench.speedups.optimizer import for_loop
 from rlbench.speedups.update import make_inputs, split
+from rlbench.updates.eager import EagerUpdate
 
 
 def loss_as_printed(network: nn.Module, batch: Transitions) -> Tensor:
@@ -76,3 +79,27 @@ def _gradient(width: int, batch_size: int, seed: int, device: torch.device, vari
             scaler.scale(loss).backward()
         scale = scaler.get_scale()
     return torch.cat([p.grad.double().reshape(-1) for p in network.parameters()]) / scale
+
+
+def scaled_steps(
+    updates: int = 20, *, reward_size: float = 100.0, width: int = 64, batch_size: int = 32, seed: int = 1
+) -> list[Row]:
+    """The first updates in float16 on the CPU, with rewards of about `reward_size`, and a scale that begins at 65,536.
+
+    A row an update: update, scale (before it), skipped and taken (so far, with it).
+    """
+    device, machine, meter = torch.device("cpu"), describe(steal_interval_s=0), StealMeter()
+    generator = torch.Generator().manual_seed(seed)
+    online, target = (mlp(16, (width, width), 3, generator) for _ in range(2))
+    update = EagerUpdate(
+        online, target, DQNConfig(), for_loop, SPEEDUPS["precision"].variants["float16_scaled"](device)
+    )
+    given = make_inputs(batch_size, seed, "cpu")[2]
+    batches = split(given._replace(reward=reward_size * given.reward), batch_size)
+    rows = []
+    for k in range(updates):
+        scale = update.scaler.get_scale()
+        update(batches[k % len(batches)], 1e-3)
+        fields = {"update": k + 1, "scale": scale, "skipped": int(update.skipped), "taken": int(update.taken)}
+        rows.append(new_row("scaled", device=device, seeds=[seed], machine=machine, meter=meter, **fields))
+    return rows
