@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from rlbench.trainers.logbook import Logbook
 
 SHOWN = 6
-# Which setting makes what a trainer holds larger, by the beginning of its name.
+# Which setting makes what a trainer holds larger, by the beginning of its name; the first one that fits.
 SETTINGS = {
     "replay": "buffer_size",
+    "draw.rows": "buffer_size",
+    "draw": "batch_size",
     "minibatch": "batch_size",
     "activations": "batch_size",
     "online": "hidden",
@@ -113,7 +115,7 @@ def _sentence(trainer: Any, device: torch.device, text: str, held: list[Held], h
     shown = "; ".join(f"{piece.name} {piece.shape} {_megabytes(piece.nbytes)}" for piece in there[:SHOWN])
     shares = dict.fromkeys(SETTINGS.values(), 0)
     for piece in there:
-        setting = SETTINGS.get(piece.name.split(".")[0])
+        setting = next((each for start, each in SETTINGS.items() if f"{piece.name}.".startswith(f"{start}.")), None)
         if setting is not None:
             shares[setting] += piece.nbytes
     order = sorted(shares.items(), key=lambda item: -item[1])

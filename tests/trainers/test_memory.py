@@ -26,33 +26,30 @@ CUDA_SAYS = "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total 
 def run(trainer, log, steps):
     """What `DQN.train` does, in small."""
     while trainer.env_steps < steps:
-        trainer.collect(log)
-        if trainer.env_steps > trainer.config.learning_starts:
-            trainer.update(trainer.sample())
+        trainer.loop.advance(log)
         log.step()
 
 
 def failing(trainer, after, error):
-    """Make the update number `after` run out of memory with a large tensor in its hands; returns where it will be noted."""
-    update, alive = trainer.apply_update, []
+    """Make one update run out of memory, with a large tensor in its hands; returns where that will be noted."""
+    update, alive = trainer.update, []
 
-    def apply(batch, learning_rate):
+    def run_out(batch):
         if trainer.updates == after and not alive:
             large = torch.zeros(1000)
             alive.append(weakref.ref(large))
             raise error
-        return update(batch, learning_rate)
+        update(batch)
 
-    trainer.apply_update = apply
+    trainer.update = run_out
     return alive
 
 
 def out_of_memory(config=CONFIG, choices=None, error=None):
     trainer = DQN(config, choices)
     alive = failing(trainer, 130, error or torch.OutOfMemoryError(CUDA_SAYS))
-    log = Logbook(trainer, False, None, None)
-    with pytest.raises(OutOfMemory) as caught, log, explain_out_of_memory(trainer, log):
-        run(trainer, log, 400)
+    with pytest.raises(OutOfMemory) as caught:
+        trainer.train(progress=False)
     return trainer, caught.value, alive
 
 
@@ -151,7 +148,7 @@ def test_sizes_of_what_a_trainer_holds(replay):
     pieces = {piece.name: piece for piece in largest(trainer)}
     total = sum(piece.nbytes for name, piece in pieces.items() if name.startswith("replay."))
     assert (
-        total == {"deque": 1_200 * 2 * 4 * 4, "ring_numpy": 5_000 * (13 * 4 + 4), "ring_torch": 5_000 * 13 * 4}[replay]
+        total == {"deque": 1_200 * 2 * 4 * 4, "ring_numpy": 5_000 * (13 * 4 + 4), "ring_torch": 5_001 * 13 * 4}[replay]
     )
     for prefix, count in (("online", 2 * 114), ("target", 114)):  # parameters and their gradients
         assert sum(p.nbytes for name, p in pieces.items() if name.startswith(f"{prefix}.")) == 4 * count

@@ -62,12 +62,12 @@ def test_memory_is_flat(choices):
 def test_a_planted_leak_is_seen():
     """One loss kept an update, with the graph behind it."""
     trainer = DQN(CONFIG, Choices.fast().replace(loop="python"))
-    kept, update = [], trainer.apply_update
+    kept, update = [], trainer.update
 
-    def leaking(batch, learning_rate):
+    def leaking(batch):
         kept.append(trainer.online(batch.obs).mean())
-        return update(batch, learning_rate)
+        update(batch)
 
-    trainer.apply_update = leaking
+    trainer.update = leaking
     tensors, memory = growth(trainer)
     assert tensors >= TO - FROM and memory > MOST_BYTES
