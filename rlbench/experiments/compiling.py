@@ -83,7 +83,7 @@ def break_even(timed: pd.DataFrame, compiled: pd.DataFrame) -> pd.DataFrame:
         own = float(times.get(row["variant"], math.nan))
         if own == own:
             fields = {name: row[name] for name in ("variant", "cache", "compile_s")}
-            updates = pays_back_after(row["compile_s"], (eager - own) * 1e-6)
+            updates = pays_back_after(row["compile_s"] * 1e6, eager - own)
             rows.append({**fields, "update_us": own, "baseline_us": eager, "saved_us": eager - own, "updates": updates})
     names = ("variant", "cache", "compile_s", "update_us", "baseline_us", "saved_us", "updates")
     return pd.DataFrame(rows, columns=list(names))
