@@ -7,6 +7,7 @@ kernel ran, however small, is not used.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -16,8 +17,9 @@ from rlbench.gpu_check.check import NOT_REACHED, Check
 from rlbench.gpu_check.loop import Runner, choices_of
 from rlbench.measure import NO_CUDA
 from rlbench.results import Row
-from rlbench.speedups import Choices
+from rlbench.speedups import ChoiceError, Choices
 
+ITERATIONS, QUICK_ITERATIONS = 64, 16  # between two log points
 COPIES = ("memcpy", "memset")
 Span = tuple[float, float]
 
@@ -41,6 +43,8 @@ def gpu_use(check: Check) -> Iterator[Row]:
         check.note(name)
         try:
             yield check.row(name, num_envs=num_envs, **_looked_at(check, num_envs, choices))
+        except ChoiceError as error:
+            yield check.absent(name, str(error), num_envs=num_envs)
         except Exception as error:  # a finding about this job
             yield check.failed(name, error, num_envs=num_envs)
 
@@ -48,9 +52,11 @@ def gpu_use(check: Check) -> Iterator[Row]:
 def _looked_at(check: Check, num_envs: int, choices: Choices) -> dict[str, Any]:
     from torch.profiler import ProfilerActivity, profile
 
+    gc.collect()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(check.device)
-    runner = Runner(num_envs, check.device, check.quick, check.seed, choices)
+    iterations = QUICK_ITERATIONS if check.quick else ITERATIONS
+    runner = Runner(num_envs, check.device, check.quick, check.seed, choices, iterations)
     runner.stretch()  # compiles, warms up
     wall_s = runner.stretch()  # an env step
     with profile(activities=[ProfilerActivity.CUDA]) as seen:

@@ -14,14 +14,13 @@ from typing import Any
 import torch
 
 from rlbench.config import DQNConfig
-from rlbench.envs.batch_cartpole import BatchCartPole
 from rlbench.gpu_check.check import NOT_REACHED, Check
+from rlbench.gpu_check.trainer import cart_pole_trainer
 from rlbench.measure import NO_CUDA
 from rlbench.results import Row
 from rlbench.speedups import Choices
 from rlbench.speedups.replay import random_transitions
 from rlbench.timing import BASELINE, Paired, time_paired
-from rlbench.trainers.dqn import DQN
 
 BATCH_SIZES, WIDTHS = (32, 128, 512, 2048, 8192), (64, 256, 1024)
 REPLAY_ROWS = 10_000
@@ -104,6 +103,6 @@ def one_update(batch_size: int, width: int, device: str, seed: int) -> Callable[
     config = DQNConfig(
         num_envs=1, batch_size=batch_size, hidden=(width, width), buffer_size=REPLAY_ROWS, eval_episodes=0, seed=seed
     )
-    agent = DQN(config, Choices.plain(device), env=BatchCartPole(1, device, seed=seed), device=device)
+    agent = cart_pole_trainer(config, Choices.plain(device), device)
     agent.replay.add(random_transitions(REPLAY_ROWS, agent.spec, seed))
     return lambda: agent.update(agent.sample())

@@ -27,13 +27,22 @@ def paired_slots(check: Check) -> Iterator[Row]:
             if at == -1 and len(slot.sizes) < 2:
                 continue
             if check.over():
-                for variant in slot.variants:
-                    yield check.absent(
-                        f"{name}={variant}", NOT_REACHED, slot=name, variant=variant, size=slot.sizes[at]
-                    )
+                yield from _absent(check, slot, slot.sizes[at], NOT_REACHED)
                 continue
             check.note(f"{name}, size {slot.sizes[at]:,}")
-            yield from _measured(check, slot, slot.sizes[at])
+            try:
+                yield from _measured(check, slot, slot.sizes[at])
+            except Exception as error:  # the other slots go on
+                reason = missing_package(error)
+                if reason is None:
+                    yield check.failed(name, error, slot=name, size=slot.sizes[at])
+                else:
+                    yield from _absent(check, slot, slot.sizes[at], reason)
+
+
+def _absent(check: Check, slot: Speedup, size: int, reason: str) -> Iterator[Row]:
+    for variant in slot.variants:
+        yield check.absent(f"{slot.name}={variant}", reason, slot=slot.name, variant=variant, size=size)
 
 
 def _measured(check: Check, slot: Speedup, size: int) -> list[Row]:

@@ -43,13 +43,11 @@ def same_slots(check: Check) -> Iterator[Row]:
 
 
 def _row(check: Check, name: str, slot: Speedup, fields: dict[str, Any], expected: dict[str, Any]) -> Row:
-    reason = slot.requires(fields["variant"], None, None, check.device, None) if check.cuda else NO_CUDA
-    if reason is None and check.quick and (slot.name, fields["variant"]) in SLOW_TO_BUILD:
-        reason = LEFT_OUT
-    if reason or check.over():
-        return check.absent(name, reason or NOT_REACHED, **fields)
-    check.note(f"{name} on CPU and CUDA")
     try:
+        reason = _reason(check, slot, fields["variant"])
+        if reason is not None:
+            return check.absent(name, reason, **fields)
+        check.note(f"{name} on CPU and CUDA")
         if slot.name not in expected:
             expected[slot.name] = plainest_outcome(slot, fields["size"], check.seed)
         actual = outcome(slot, fields["variant"], fields["size"], check.seed, check.device)
@@ -58,6 +56,17 @@ def _row(check: Check, name: str, slot: Speedup, fields: dict[str, Any], expecte
             return check.absent(name, reason, **fields)
         return check.failed(name, error, same=False, **fields)
     return check.row(name, **fields, **agreement(slot, expected[slot.name], actual))
+
+
+def _reason(check: Check, slot: Speedup, variant: str) -> str | None:
+    """Why a variant is not compared; None where it is."""
+    if not check.cuda:
+        return NO_CUDA
+    if reason := slot.requires(variant, None, None, check.device, None):
+        return reason
+    if check.quick and (slot.name, variant) in SLOW_TO_BUILD:
+        return LEFT_OUT
+    return NOT_REACHED if check.over() else None
 
 
 def outcome(slot: Speedup, variant: str, size: int, seed: int, device: torch.device) -> Any:

@@ -45,12 +45,12 @@ def test_a_stretch_is_timed_between_log_points(monkeypatch):
 
 def test_iterations_between_log_points_fall_with_the_envs_on_the_cpu_alone():
     cpu = [loop.iterations_of(n, torch.device("cpu"), False) for n in (1, 128, 1024, 65_536)]
-    assert cpu == [512, 512, 64, 8]
+    assert cpu == [512, 512, 128, 2]
     assert loop.iterations_of(65_536, torch.device("cuda"), False) == 512
 
 
-def test_sizes_are_the_powers_of_two_with_both_ends_first():
-    assert sorted(loop.NUM_ENVS) == [2**k for k in range(17)]
+def test_sizes_are_the_powers_of_four_with_both_ends_first():
+    assert sorted(loop.NUM_ENVS) == [4**k for k in range(9)]
     assert loop.NUM_ENVS[:2] == (1, 65_536)
 
 

@@ -54,6 +54,24 @@ def test_rows_of_measure_become_ours(monkeypatch, check):
     assert rows[0]["verdict"] == "baseline"
 
 
+@pytest.mark.parametrize(
+    ("error", "verdicts"),
+    [
+        (ModuleNotFoundError("No module named 'gymnasium'"), ["not measured", "not measured"]),
+        (OSError("gone"), ["failed"]),
+    ],
+)
+def test_a_slot_that_cannot_be_asked_leaves_the_others(monkeypatch, check, error, verdicts):
+    def measure(names, **rest):
+        if names == ["transfer"]:
+            return []
+        raise error
+
+    monkeypatch.setattr(paired, "measure", measure)
+    monkeypatch.setattr(paired, "SPEEDUPS", {name: SPEEDUPS[name] for name in ("metrics", "transfer")})
+    assert [row["verdict"] for row in paired.paired_slots(check)] == verdicts
+
+
 def test_a_missing_package_is_no_failure():
     row = {"slot": "s", "variant": "v", "not_measured": None, "same": False, "verdict": "failed"}
     row["error"] = "ModuleNotFoundError: No module named 'gymnasium'"
