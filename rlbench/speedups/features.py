@@ -15,7 +15,6 @@ import torch
 from rlbench import simulate
 from rlbench.envs.executors import Collector, batched, one_by_one, prepare_source
 from rlbench.envs.factories import TradingFactory
-from rlbench.envs.per_step_features import why_not_again
 from rlbench.envs.source import EnvSource, env_source
 from rlbench.speedups.environments import Steps, check, random_steps
 from rlbench.speedups.speedup import Speedup
@@ -75,6 +74,8 @@ def requires(variant: str, choices: Any, config: Any, device: torch.device, env:
 
 def why_not_from_prices(env: EnvSource, accepted: str) -> str | None:
     """The reason why the features of a trading env cannot be computed again from its prices, or None."""
+    from rlbench.envs.per_step_features import why_not_again  # needs Gymnasium
+
     reason = why_not_again(env.trading["market"])
     return f"{reason}; accepted here: {accepted}" if reason else None
 
