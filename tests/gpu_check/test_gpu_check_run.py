@@ -52,12 +52,12 @@ def test_rows_are_handed_on_as_they_come_and_a_stop_is_heard(sections):
 
 
 def test_a_section_has_its_share_of_what_is_left(sections, monkeypatch):
-    """Of 60 s: a quarter for the first, which takes none of it; then all of the rest, for the last one."""
+    """Of 54 s, which is 60 without the reserve: a quarter for the first, which takes none of it; then all that is left."""
     now = [1000.0]
     monkeypatch.setattr(run.time, "perf_counter", lambda: now[0])
     sections(section("loop", 1, ["a"]), section("use", 3, ["b"]), section("price", 0, ["c"]))
     rows = check_now(minutes=1)
-    assert [row["left"] - 1000.0 for row in rows] == pytest.approx([15.0, 60.0, 60.0])
+    assert [row["left"] - 1000.0 for row in rows] == pytest.approx([13.5, 54.0, 54.0])
 
 
 @pytest.mark.parametrize("bad", [{"minutes": 0}, {"price": -1.0}, {"price": 1.0, "cpu_price": float("inf")}])
