@@ -22,7 +22,6 @@ from rlbench.machine import describe, resolve_device
 from rlbench.progress import Progress
 from rlbench.results import Row
 
-
 PLANNED = 0.9  # of the time; the rest is kept for what is being compiled when the time is up
 
 
