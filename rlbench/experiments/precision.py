@@ -23,8 +23,8 @@ from rlbench.updates.eager import EagerUpdate
 def loss_as_printed(network: nn.Module, batch: Transitions) -> Tensor:
     """The loss of a mixed-precision sample loop for DQN that is passed around (claim A12).
 
-    Its prediction is all of q(s, ·), (B, A), its target (B, 1): every action's value is pulled to the target of the one that was
-    taken. Its target comes from the network that is trained, with gradients.
+    Its prediction is all of q(s, ·), (B, A), its target (B, 1): every action's value is pulled to the
+    target of the one that was taken. Its target comes from the network that is trained, with gradients.
     """
     prediction = network(batch.obs)  # (B, A)
     best = network(batch.next_obs).amax(dim=1, keepdim=True)  # (B, 1)
