@@ -210,6 +210,7 @@ def test_the_real_slots_are_measured_against_plain(monkeypatch):
         return Paired(names, np.ones((5, len(names))), (1,) * len(names), dict.fromkeys(names, 0.0))
 
     monkeypatch.setattr(module, "time_paired", fake)
+    monkeypatch.setattr("rlbench.compile.BACKEND", "eager")  # nothing is generated: seconds instead of minutes
     rows = measure(device="cpu", quick=True, progress=False)
     plain = Choices.plain("cpu")
     assert {row["slot"] for row in rows} == set(SPEEDUPS)

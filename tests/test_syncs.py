@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "rlbench"
-HOT = ["losses.py", "models", "buffers", "speedups", "trainers", "random.py"]
+HOT = ["losses.py", "models", "buffers", "speedups", "updates", "trainers", "random.py"]
 # Methods that copy a tensor's values to the host, or wait for the device.
 METHODS = {"item", "cpu", "numpy", "tolist", "nonzero", "synchronize"}
 # Calls of such methods on what is never a tensor there: NumPy arrays named so.

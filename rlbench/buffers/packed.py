@@ -61,7 +61,9 @@ def pack(rows: Transitions, spec: RowSpec) -> Tensor:
 def unpack(packed: Tensor, spec: RowSpec) -> Transitions:
     """The fields of packed rows (B, W): views, but for `action`, which becomes int64. Fit to be compiled."""
     d = spec.obs_size
-    parts = torch.split_with_sizes(packed, [d, d, len(SCALARS), spec.mask_size], 1)  # fewer layers of Python than `Tensor.split`
+    parts = torch.split_with_sizes(
+        packed, [d, d, len(SCALARS), spec.mask_size], 1
+    )  # fewer layers of Python than `Tensor.split`
     action, reward, terminated, truncated, discount = parts[2].unbind(1)
     mask = parts[3] if spec.masked else None
     return Transitions(parts[0], action.long(), reward, parts[1], terminated, truncated, discount, mask)

@@ -46,6 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return args.run(args)
     except Refusal as error:
         return _refused(error)
+    except RuntimeError as error:
+        if isinstance(error, _out_of_memory()):
+            return _refused(error)
+        raise
     except ValueError as error:
         if isinstance(error, _refusals()):
             return _refused(error)
@@ -71,6 +75,12 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 def _refused(error: BaseException) -> int:
     print(f"rlbench: {sentence(error)}".replace("rlbench: rlbench", "rlbench"), file=sys.stderr)
     return REFUSED
+
+
+def _out_of_memory() -> type:
+    from rlbench.trainers.memory import OutOfMemory
+
+    return OutOfMemory
 
 
 def _refusals() -> tuple[type, ...]:

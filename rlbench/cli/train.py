@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
     output.say(effective(args.preset or work.preset, changes))
     if work.splits is not None:
         output.say(work_text(work))
-    history = trainer.train(output.progress, tensorboard=args.tensorboard)
+    with closing(trainer):
+        history = trainer.train(output.progress, tensorboard=args.tensorboard)
     summary = {**history.summary(), "env": work.name, "preset": args.preset or work.preset}
     if work.test_env is not None:
         summary["test"] = None if history.interrupted else tested(work, trainer)

@@ -93,7 +93,7 @@ class BatchTrading:
         self._back = torch.arange(
             1 - window, 1, device=self.device
         )  # (W,) from the oldest bar of a window to the newest
-        self._flat = self.positions.index(0.0) if 0.0 in self.positions else -1
+        self.flat = self.positions.index(0.0) if 0.0 in self.positions else -1
 
     def reset(self, start: Tensor | None = None) -> tuple[TradingState, Tensor]:
         """All accounts at the start of their first episode, and their observations (N, D).
@@ -163,7 +163,7 @@ class BatchTrading:
         end = last if self.episode_length is None else bar + self.episode_length
         money = torch.full_like(bar, self.initial_equity, dtype=torch.float64)
         nothing = torch.zeros_like(money)
-        held = torch.full_like(bar, self._flat)
+        held = torch.full_like(bar, self.flat)
         return TradingState(ticker, bar, end, money, nothing, money, money, held, nothing, episode)
 
     def _start(self, ticker: Tensor, episode: Tensor) -> Tensor:

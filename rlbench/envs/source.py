@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import torch
 
 from rlbench.batch import Layout
 from rlbench.envs.batch import BatchEnv
@@ -38,11 +41,19 @@ class EnvSource:
     trading: dict[str, Any] | None = None
     layout: Layout | None = None
 
+    @property
+    def num_envs(self) -> int | None:
+        """How many environments were given together; None where a trainer may have as many as it likes."""
+        return self.given.num_envs if self.vector or is_batch(self.given) else None
+
 
 def env_source(env: Any) -> EnvSource:
-    """Look at an id, a factory, an env or a vector env; one environment of a factory is made, looked at and closed."""
+    """Look at an id, a factory, an env, a vector env or a `BatchEnv`; one environment of a factory is made and closed."""
+    if is_batch(env):
+        return EnvSource(env, env.name, None, batch=_same_batch(env), layout=env.layout)
     if is_vector(env):
-        return EnvSource(env, type(env).__name__, _factory_or_none(env), vector=True, layout=layout_of(env))
+        batch = _same_batch(env.core) if is_batch(getattr(env, "core", None)) else None
+        return EnvSource(env, type(env).__name__, _factory_or_none(env), True, batch, layout=layout_of(env))
     # An env that is given may not let itself be copied: that is asked of it when a copy is needed.
     make = CopyOf(env) if is_single(env) else factory_of(env)
     probe = env if is_single(env) else make()
@@ -53,6 +64,27 @@ def env_source(env: Any) -> EnvSource:
     if probe is not env and hasattr(probe, "close"):
         probe.close()
     return source
+
+
+def is_batch(env: Any) -> bool:
+    """Whether something is a `BatchEnv`: rules of many environments, not a vector env that steps them."""
+    needed = ("num_envs", "num_actions", "obs_size", "device", "layout", "reset", "step")
+    return not isinstance(env, type) and all(hasattr(env, name) for name in needed) and not is_vector(env)
+
+
+def _same_batch(given: BatchEnv) -> MakeBatch:
+    """Hands out a copy of a batch env with another seed, where number and device are those that are asked for."""
+
+    def make(num_envs: int, seed: int, device: Any) -> BatchEnv:
+        if num_envs not in (1, given.num_envs):
+            raise EnvError(f"num_envs={num_envs}, but {given.name} has {given.num_envs}: leave num_envs out.")
+        if torch.device(device).type != torch.device(given.device).type:
+            raise EnvError(f"{given.name} lies on {given.device}, the trainer on {device}: make both on one device.")
+        twin = copy.copy(given)  # tensors are shared: nothing writes to them
+        twin.seed = seed
+        return twin
+
+    return make
 
 
 def _factory_or_none(env: Any) -> MakeEnv | None:

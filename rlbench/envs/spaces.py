@@ -51,7 +51,10 @@ def describe_spaces(observation_space: Any, action_space: Any, name: str, layout
             f"{name} has {kind} observations; the networks take a Box. "
             "Wrap it: env = gymnasium.wrappers.FlattenObservation(env)"
         )
-    return EnvSpec(tuple(observation_space.shape), int(action_space.n), int(action_space.start), name, layout)
+    shape = tuple(observation_space.shape)
+    if layout is not None and layout.window * layout.features + layout.own != np.prod(shape, dtype=int):
+        layout = None  # a wrapper has changed the observations
+    return EnvSpec(shape, int(action_space.n), int(action_space.start), name, layout)
 
 
 def layout_of(env: Any) -> Layout | None:

@@ -14,6 +14,7 @@ from rlbench.envs.batch_trading import BatchTrading
 from rlbench.native.build import load, take_build_seconds
 from rlbench.random import Purpose, key
 
+BLOCK = 65_536  # bytes of outcomes that are allocated at once
 POINTER, WHOLE, REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 
 
@@ -86,18 +87,36 @@ class NativeEnv:
         self.function = getattr(load(name, exact=True), f"{name}_step")
         self.function.restype, self.function.argtypes = WHOLE, (POINTER, POINTER)
         self.build_s = take_build_seconds()
+        self._allocate()
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Take action (N,) int64; obs, reward, terminated, truncated, next_obs as in `BatchStep`, in new arrays."""
-        n, wide = self.num_envs, (self.num_envs, self.obs_size)
+        """Take action (N,) int64; obs, reward, terminated, truncated, next_obs as in `BatchStep`, in memory of their own."""
         action = np.ascontiguousarray(action, np.int64)
-        if action.shape != (n,):
-            raise ValueError(f"actions of shape {action.shape} are refused; accepted: ({n},).")
-        obs, next_obs = np.empty(wide, np.float32), np.empty(wide, np.float32)
-        reward, terminated, truncated = np.empty(n), np.empty(n, bool), np.empty(n, bool)
-        out = Step(*(a.__array_interface__["data"][0] for a in (action, obs, next_obs, reward, terminated, truncated)))
-        self.refuse(self.function(self.address, ctypes.addressof(out)), action)
-        return obs, reward, terminated, truncated, next_obs
+        if action.shape != (self.num_envs,):
+            raise ValueError(f"actions of shape {action.shape} are refused; accepted: ({self.num_envs},).")
+        if self.taken == len(self.block[0]):
+            self._allocate()
+        k, out = self.taken, self.out
+        self.taken += 1
+        out.action = action.__array_interface__["data"][0]
+        bad = self.function(self.address, self.out_address)
+        for name, stride in self.strides:
+            setattr(out, name, getattr(out, name) + stride)
+        self.refuse(bad, action)
+        obs, next_obs, reward, terminated, truncated = self.block
+        return obs[k], reward[k], terminated[k], truncated[k], next_obs[k]
+
+    def _allocate(self) -> None:
+        """Memory for the outcomes of many steps: five allocations a step would cost more than a step of one env does."""
+        n, d = self.num_envs, self.obs_size
+        steps = max(1, BLOCK // (n * (8 * d + 10)))
+        wide = (steps, n, d)
+        obs, next_obs, reward = np.empty(wide, np.float32), np.empty(wide, np.float32), np.empty((steps, n))
+        self.block = obs, next_obs, reward, np.empty((steps, n), bool), np.empty((steps, n), bool)
+        names = ("obs", "next_obs", "reward", "terminated", "truncated")
+        self.strides = [(name, array.strides[0]) for name, array in zip(names, self.block, strict=True)]
+        self.out = Step(None, *(array.ctypes.data for array in self.block))
+        self.out_address, self.taken = ctypes.addressof(self.out), 0
 
     def refuse(self, bad: int, action: np.ndarray) -> None:
         """Raise where the C function found the action of an environment (counted from 1) out of range."""

@@ -111,6 +111,7 @@ class Work:
         if self.asked.is_set():  # asked before there was a trainer to tell
             trainer.stop()
         history = trainer.train(progress=False, on_log=self._note)
+        trainer.close()
         with self.lock:
             self.steps_before += history.env_steps
             self.trainer = None

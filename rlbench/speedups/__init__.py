@@ -2,12 +2,41 @@
 
 from typing import Any
 
-from rlbench.speedups import conversion, loop, metrics, optimizer, replay, transfer, update
+from rlbench.speedups import (
+    backend,
+    conversion,
+    environments,
+    features,
+    loop,
+    market_io,
+    metrics,
+    optimizer,
+    precision,
+    priorities,
+    replay,
+    transfer,
+    update,
+)
 from rlbench.speedups.choices import ChoiceError, Choices
 from rlbench.speedups.speedup import Speedup
 
 SPEEDUPS: dict[str, Speedup] = {
-    module.SPEEDUP.name: module.SPEEDUP for module in (loop, replay, conversion, transfer, update, optimizer, metrics)
+    module.SPEEDUP.name: module.SPEEDUP
+    for module in (
+        loop,
+        market_io,
+        features,
+        environments,
+        replay,
+        priorities,
+        conversion,
+        transfer,
+        update,
+        precision,
+        optimizer,
+        metrics,
+        backend,
+    )
 }
 
 

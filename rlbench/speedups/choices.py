@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from rlbench.speedups.named import FAST_CPU, FAST_CUDA, NAIVE, PLAIN_CPU, PLAIN_CUDA
 from rlbench.speedups.speedup import Speedup
 
 
@@ -118,16 +119,33 @@ class Choices:
 
         Steps back are told once a process, those for one reason together.
         """
-        where, kept, told = torch.device(device), dict(self._variants), {}
-        for slot, variant in self._variants.items():
-            reason = None if slot in self.explicit else _speedups()[slot].requires(variant, None, config, where, env)
-            if reason:
-                kept[slot] = Choices.plain(where)._variants[slot]
-                why = reason.partition("; accepted here")[0]
-                told.setdefault(why, []).append(f"{slot}={kept[slot]!r} instead of {variant!r}")
+        where, told = torch.device(device), {}
+        kept = self._without_idle_loop(told)
+
+        def reason(slot: str, variant: str) -> str | None:
+            return _speedups()[slot].requires(variant, None, config, where, env)
+
+        for slot, variant in kept.items():
+            why = None if slot in self.explicit else reason(slot, variant)
+            others = [Choices.plain(where)._variants[slot], *_speedups()[slot].variants] if why else []
+            usable = next((other for other in others if reason(slot, other) is None), None)
+            if usable is not None:
+                told.setdefault(why.partition("; accepted here")[0], []).append(
+                    f"{slot}={usable!r} instead of {variant!r}"
+                )
+                kept[slot] = usable
         for why, steps in told.items():
             _tell_once(f"{', '.join(sorted(steps))}: {why}.")
         return self._of(kept, {}, self.explicit)
+
+    def _without_idle_loop(self, told: dict[str, list[str]]) -> dict[str, str]:
+        """The variants, with the Python loop in place of one that has no use for a slot that was set explicitly."""
+        unused = [slot for slot in sorted(self.explicit) if self.loop not in _speedups()[slot].loops]
+        if not unused or "loop" in self.explicit:
+            return dict(self._variants)
+        why = f"{', '.join(f'{slot}={self._variants[slot]!r}' for slot in unused)} would be ignored by it"
+        told[why] = [f"loop='python' instead of {self.loop!r}"]
+        return {**self._variants, "loop": "python"}
 
     def check(self, workload: str, config: Any, device: str | torch.device, env: Any = None) -> None:
         """Refuse what cannot work or would be ignored.
@@ -174,33 +192,6 @@ class Choices:
             return cls(**variants)
         except ChoiceError as error:
             raise ChoiceError(f"{path}: {error}") from error
-
-
-NAIVE = {
-    "update": "eager",
-    "replay": "deque",
-    "conversion": "each_sample",
-    "transfer": "pageable",
-    "optimizer": "for_loop",
-    "metrics": "item_each_step",
-    "loop": "python",
-}
-# Adam's own defaults: a loop on the CPU, foreach on CUDA.
-PLAIN_CPU = {
-    "update": "eager",
-    "replay": "ring_numpy",
-    "conversion": "stack_once",
-    "transfer": "pageable",
-    "optimizer": "for_loop",
-    "metrics": "on_device",
-    "loop": "python",
-}
-PLAIN_CUDA = {**PLAIN_CPU, "optimizer": "foreach"}
-# On the CPU a replay of tensors samples no faster than NumPy's; on CUDA it saves the transfer of every batch.
-# The native loop does everything itself. Where an env has no batched counterpart the native update takes its place, which has
-# an Adam of its own; the fused one stands in where there is no compiler.
-FAST_CPU = {**PLAIN_CPU, "loop": "native", "update": "native", "optimizer": "fused"}
-FAST_CUDA = {**PLAIN_CUDA, "optimizer": "fused", "replay": "ring_torch"}
 
 
 @cache

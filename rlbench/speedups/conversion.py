@@ -26,7 +26,9 @@ DTYPES = Transitions(
     truncated=np.float32,
     discount=np.float32,
     next_mask=np.float32,
+    weight=np.float32,
 )
+GIVES_TENSORS = ("ring_torch", "ring_frames")  # variants of the slot replay
 
 
 class EachSample:
@@ -140,8 +142,8 @@ def bind(variant: Callable[..., Any], inputs: Transitions) -> Callable[[], Trans
 
 
 def requires(variant: str, choices: Any, config: Any, device: torch.device, env: Any) -> str | None:
-    if choices is not None and choices.replay == "ring_torch":
-        return "replay='ring_torch' hands out tensors, which need no conversion; leave this slot out"
+    if choices is not None and choices.replay in GIVES_TENSORS:
+        return f"replay={choices.replay!r} hands out tensors, which need no conversion; leave this slot out"
     return None
 
 

@@ -84,6 +84,8 @@ def requires(variant: str, choices: Any, config: Any, device: torch.device, env:
         return f"{env.name} is a vector env and is stepped as it is; leave this slot out"
     if variant in ("one_by_one", "sync", "async") and env is not None and env.make is None:
         return f"{env.name} is a batch env with no single ones; accepted here: batched, native"
+    if variant not in ("batched", "native") and env is not None and env.make is None:
+        return f"{env.name} is a batch env and is stepped as one; accepted here: batched, native"
     if variant in ("batched", "native") and env is not None and env.batch is None:
         return (
             f"{env.name} has no batched counterpart (CartPole-v1 and the trading env have); "

@@ -9,17 +9,33 @@ graph. `native` runs them in one C call on the CPU (claim B20). The last three n
 
 from __future__ import annotations
 
+import importlib.util
+import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from rlbench.compile import why_not
 from rlbench.config import DQNConfig
+from rlbench.envs.batch_cartpole import BatchCartPole
 from rlbench.native.build import BuildError, load
 from rlbench.speedups.speedup import Speedup
 
 ITERATIONS = 64  # a call of a measurement
+MOST_UNROLLED = 24  # collections and updates in a compiled call: each adds seconds to its compilation
+
+
+def period_of(config: DQNConfig, num_envs: int) -> tuple[int, ...]:
+    """Rounds of updates in each of the iterations after which they repeat; () where these are too many to be unrolled."""
+    steps = math.lcm(num_envs, config.train_frequency)
+    iterations, rounds = steps // num_envs, steps // config.train_frequency
+    if iterations + rounds * config.gradient_steps > MOST_UNROLLED:
+        return ()
+    points = [k * num_envs // config.train_frequency for k in range(iterations + 1)]
+    return tuple(after - before for before, after in pairwise(points))
 
 
 def python(trainer: Any) -> Any:
@@ -33,9 +49,21 @@ def native(trainer: Any) -> Any:
     return NativeLoop(trainer)
 
 
-VARIANTS = {"python": python, "native": native}
+def tensors(trainer: Any) -> Any:
+    from rlbench.trainers.tensor_loop import TensorLoop
+
+    return TensorLoop(trainer)
+
+
+def fused(trainer: Any) -> Any:
+    from rlbench.trainers.fused_loop import FusedLoop
+
+    return FusedLoop(trainer)
+
+
+VARIANTS = {"python": python, "tensors": tensors, "fused": fused, "native": native}
 ON_TENSORS = {"replay": "ring_torch", "metrics": "on_device"}
-WORKS_WITH = {"python": {}, "native": {**ON_TENSORS, "update": "native"}}
+WORKS_WITH = {"python": {}, "tensors": ON_TENSORS, "fused": ON_TENSORS, "native": {**ON_TENSORS, "update": "native"}}
 
 
 class NoLog:
@@ -68,7 +96,9 @@ def bind(variant: Callable[..., Any], inputs: tuple[DQNConfig, str]) -> Callable
     config, device = inputs
     name = next(name for name, value in VARIANTS.items() if value is variant)
     choices = Choices(loop=name, replay="ring_torch") if name == "python" else Choices(loop=name)
-    trainer = DQN(config, choices, device=device)
+    bare = importlib.util.find_spec("gymnasium") is None  # then the Python loop, too, steps the batched env
+    env = BatchCartPole(config.num_envs, device, seed=config.seed) if bare else "CartPole-v1"
+    trainer = DQN(config, choices, env, device)
 
     def iterations() -> list[Tensor]:
         end = trainer.env_steps + ITERATIONS * config.num_envs
@@ -92,7 +122,25 @@ def requires(variant: str, choices: Any, config: Any, device: torch.device, env:
         return f"{env.name} has no batched counterpart (CartPole-v1 and the trading env have); accepted here: python"
     if config is not None and config.prioritized_replay_alpha:
         return "prioritised replay needs the errors of one update before the next sample; accepted here: python"
-    return _native_requires(config, device) if variant == "native" else None
+    if variant == "native":
+        return _native_requires(config, device)
+    return _fused_requires(config, device, env) if variant == "fused" else None
+
+
+def _fused_requires(config: Any, device: torch.device, env: Any) -> str | None:
+    reason = why_not(device.type)
+    if reason:
+        return f"{reason}; accepted here: python, tensors"
+    if config is None:
+        return None
+    num_envs = (None if env is None else env.num_envs) or config.num_envs
+    if not period_of(config, num_envs):
+        return (
+            f"num_envs={num_envs}, train_frequency={config.train_frequency} and gradient_steps={config.gradient_steps} "
+            f"repeat only after more than {MOST_UNROLLED} collections and updates, too many for one compiled call: make one of "
+            "the first two a small multiple of the other; accepted here: python, tensors"
+        )
+    return None
 
 
 def _native_requires(config: Any, device: torch.device) -> str | None:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from rlbench.batch import Transitions
+from rlbench.speedups.conversion import GIVES_TENSORS
 from rlbench.speedups.speedup import Speedup, check_equal
 
 
@@ -58,8 +59,10 @@ def bind(variant: Callable[..., Any], inputs: tuple[Transitions, torch.device]) 
 def requires(variant: str, choices: Any, config: Any, device: torch.device, env: Any) -> str | None:
     if variant != "pageable" and device.type != "cuda":
         return f"{variant} memory needs CUDA, and this runs on {device.type}; accepted here: pageable"
-    if variant != "pageable" and choices is not None and choices.replay == "ring_torch":
-        return "replay='ring_torch' keeps rows on the device, so that no batch is transferred; leave this slot out"
+    if variant != "pageable" and choices is not None and choices.replay in GIVES_TENSORS:
+        return (
+            f"replay={choices.replay!r} keeps rows on the device, so that no batch is transferred; leave this slot out"
+        )
     return None
 
 

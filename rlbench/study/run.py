@@ -127,7 +127,7 @@ class _Study:
         short = config.replace(total_timesteps=steps, learning_starts=0, eval_frequency=0, eval_episodes=0)
         trainer = DQN(short, self.plan.baseline.choices, self.make_env, str(self.plan.device))
         interrupted = trainer.train(progress=False).interrupted
-        trainer.collector.close()
+        trainer.close()
         return not interrupted
 
     def _train(self, variant: Variant, role: str, seed: int, position: int, bar: Progress) -> bool:
@@ -145,7 +145,7 @@ class _Study:
                 trainer.stop()
 
         history = trainer.train(progress=False, on_log=on_log)
-        trainer.collector.close()
+        trainer.close()
         if history.interrupted:
             return False
         self._keep(self._row(variant, role, seed, position, history, meter))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from rlbench.config import ConfigError, DQNConfig
@@ -47,7 +48,7 @@ def evaluation_factory(env: Any, eval_env: Any, config: DQNConfig, collector: An
 
 def _check_made(made: Any, collector: Any) -> None:
     trained_on = collector.envs if isinstance(collector.envs, list) else ()  # a vector env keeps its own to itself
-    if any(made is env for env in trained_on):
+    if any(getattr(made, "unwrapped", made) is getattr(env, "unwrapped", env) for env in trained_on):
         raise EnvError(f"{collector.name}: the factory gave the same environment twice; make a new one at each call.")
     spec: EnvSpec = describe_spaces(made.observation_space, made.action_space, "the evaluation env")
     if spec._replace(name="", layout=None) != collector.spec._replace(name="", layout=None):
@@ -57,3 +58,22 @@ def _check_made(made: Any, collector: Any) -> None:
             f"{collector.spec.num_actions} from {collector.spec.first_action}."
         )
     made.close()
+
+
+def rows_to_act_on(obs: Any, mask: Any, spec: EnvSpec) -> tuple[np.ndarray, np.ndarray | None, bool]:
+    """Observations (N, D) and masks (N, A) or None, of one observation or of many; and whether it is one.
+
+    Raises:
+        EnvError: for another shape, and for a state without a legal action.
+    """
+    shape = spec.obs_shape
+    single = np.shape(obs) == shape
+    if not single and np.shape(obs)[1:] != shape:
+        raise EnvError(
+            f"act: observation of shape {np.shape(obs)}; accepted are {shape} and (N, {', '.join(map(str, shape))})."
+        )
+    rows = np.array(obs, np.float32).reshape(-1, spec.obs_size)
+    legal = None if mask is None else np.array(mask, bool).reshape(len(rows), spec.num_actions)
+    if legal is not None and not legal.any(axis=1).all():
+        raise EnvError(f"act: state {int(np.argmin(legal.any(axis=1)))} has no legal action to choose.")
+    return rows, legal, single

@@ -1,4 +1,4 @@
-"""The collector that goes with a trainer's loop."""
+"""The collector that goes with a trainer's choices."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import Any
 import torch
 
 from rlbench.config import DQNConfig
+from rlbench.envs.executors import EXECUTORS, prepare_source
 from rlbench.envs.make import make_collector
 from rlbench.envs.source import EnvSource
+from rlbench.envs.tensor_env import TensorEnvs
 from rlbench.speedups import Choices
 
 
 def collector_of(source: EnvSource, config: DQNConfig, choices: Choices, device: torch.device) -> Any:
     """A collector of NumPy arrays for the Python loop; the batched env itself for a loop that steps it on its own."""
     if choices.loop == "native":
-        from rlbench.envs.native_env import NativeCollector
-
-        return NativeCollector(source.batch(config.num_envs, config.seed, device))
-    return make_collector(source.given, config.num_envs, config.seed)
+        return EXECUTORS["native"](source, config.num_envs, config.seed, device)
+    if choices.loop in ("tensors", "fused"):
+        return TensorEnvs(source.batch(config.num_envs, config.seed, device), source.name)
+    prepared = prepare_source(source, choices.features, choices.market_io)
+    return make_collector(prepared, config.num_envs, config.seed, environments=choices.environments, device=device)

@@ -19,20 +19,21 @@ from rlbench.batch import Transitions
 from rlbench.buffers import NStep, RowSpec, one_step
 from rlbench.config import DQNConfig
 from rlbench.envs.source import env_source
-from rlbench.envs.spaces import EnvError
 from rlbench.machine import describe, resolve_device
-from rlbench.models.networks import make_network
+from rlbench.models.networks import describe_network, make_network
 from rlbench.phases import phase
-from rlbench.random import Purpose, Stream, random_bits
+from rlbench.random import Purpose, random_bits
 from rlbench.speedups import Choices, variants_for
-from rlbench.trainers.arguments import checked_choices, evaluation_factory
+from rlbench.trainers.arguments import checked_choices, evaluation_factory, rows_to_act_on
 from rlbench.trainers.collectors import collector_of
+from rlbench.trainers.draws import ByPriority, Uniform
 from rlbench.trainers.evaluate import evaluate
 from rlbench.trainers.explore import EpsilonGreedy
 from rlbench.trainers.finite import check_start, check_step
 from rlbench.trainers.history import History
 from rlbench.trainers.interrupt import interrupt_calls
 from rlbench.trainers.logbook import Logbook
+from rlbench.trainers.memory import explain_out_of_memory
 from rlbench.trainers.plan import Plan
 from rlbench.trainers.schedule import Every, linear, update_points
 
@@ -67,7 +68,9 @@ class DQN:
         check_start(self.collector.obs, self.collector.name)
         self.make_eval_env = evaluation_factory(env, eval_env, config, self.collector)
         spec = self.collector.spec
-        self.spec = RowSpec(spec.obs_size, spec.num_actions, self.collector.masked, spec.layout)
+        self.spec = RowSpec(
+            spec.obs_size, spec.num_actions, self.collector.masked, spec.layout, self.collector.num_envs
+        )
 
         generator = torch.Generator().manual_seed(random_bits(config.seed, Purpose.WEIGHTS, 0, 0))
         self.online = make_network(config, self.spec, generator).to(self.device)
@@ -77,7 +80,8 @@ class DQN:
         self.replay = bound["replay"](self.spec, config.buffer_size, self.device)
         self.convert = bound["conversion"]("pinned" in choices.transfer)
         self.transfer = bound["transfer"]
-        self.apply_update = bound["update"](self.online, self.target, config, bound["optimizer"])
+        self.precision, self.backend = bound["precision"](self.device), bound["backend"]()
+        self.apply_update = bound["update"](self.online, self.target, config, bound["optimizer"], self.precision)
         self.losses = bound["metrics"]()
         # A replay of tensors keeps them on the device: nothing to convert, nothing to transfer.
         self.to_device = (lambda rows: rows) if self.replay.gives == "tensors" else self._convert_and_transfer
@@ -85,12 +89,16 @@ class DQN:
         envs = self.collector.num_envs
         self.explore = EpsilonGreedy(self.spec, config, envs)
         self.n_step = NStep(config.n_step, config.gamma, envs) if config.n_step > 1 else None
-        self.replay_stream = Stream(config.seed, Purpose.REPLAY, config.batch_size)
+        if config.prioritized_replay_alpha:
+            self.draw = ByPriority(config, self.replay, bound["priorities"](config.buffer_size), self.device)
+        else:
+            self.draw = Uniform(config, self.replay, self.apply_update.chunk)
         self.target_sync = Every(config.target_network_frequency, start=config.learning_starts)
         self.iterations = self.env_steps = self.updates = self.target_syncs = 0
+        self.taken_at_sync: int | Tensor = 0  # updates not skipped, where a scaled loss may skip some
         self.last_target: Tensor | None = None  # (B,) of the last update, read at log points
         self.loop = bound["loop"](self)
-        self.compile_s = self.apply_update.build_s + (0.0 if self.loop is self else self.loop.build_s)
+        self.compile_told = 0.0  # seconds that the histories so far have accounted for
         self.stopping = False
 
     def train(
@@ -109,11 +117,15 @@ class DQN:
             tensorboard: a folder for TensorBoard scalars.
         """
         log = Logbook(self, progress, on_log, tensorboard)
-        with log, interrupt_calls(self.stop):
+        with log, interrupt_calls(self.stop), explain_out_of_memory(self, log), self.precision.setting(), self.backend:
             while self.env_steps < self.config.total_timesteps and not self.stopping:
                 self.loop.advance(log)
                 log.step()
             return log.finish()
+
+    def close(self) -> None:
+        """End what the environments hold, such as processes; the trainer can still act and evaluate."""
+        self.collector.close()
 
     def stop(self) -> None:
         """Ask a running `train` to finish its iteration and return; from any thread."""
@@ -125,7 +137,7 @@ class DQN:
         self.collect(log)
         for point in update_points(before, self.env_steps, config.learning_starts, config.train_frequency):
             self.sync_target(point - 1)
-            for _ in range(config.gradient_steps):
+            for _ in range(config.gradient_steps // self.apply_update.chunk):
                 self.update(self.sample())
             self.sync_target(point)
         self.sync_target(self.env_steps)
@@ -145,17 +157,17 @@ class DQN:
         with phase("store"):
             rows = one_step(collected, self.config.gamma) if self.n_step is None else self.n_step(collected)
             if rows is not None and len(rows.action):
-                self.replay.add(rows)
+                self.draw.add(rows)
         self.iterations += 1
         self.env_steps += len(actions) if collected.valid is None else int(np.count_nonzero(collected.valid))
         check_step(collected, self.collector, self.env_steps)
         log.episodes(self.collector.finished)
 
     def sample(self) -> Transitions:
-        """A minibatch on the device, drawn with replacement."""
+        """A minibatch on the device, or as many as an update takes at once."""
         with phase("sample"):
-            rows = self.replay.sample(self.replay_stream.below(self.updates, len(self.replay)))
-        return self.to_device(rows)
+            rows = self.replay.sample(self.draw.slots(self.updates, self.env_steps))
+        return self.draw.weighted(self.to_device(rows))
 
     def _convert_and_transfer(self, rows: Transitions) -> Transitions:
         with phase("sample"):
@@ -164,20 +176,40 @@ class DQN:
             return self.transfer(batch, self.device)
 
     def update(self, batch: Transitions) -> None:
-        """One step of Adam on the temporal-difference loss."""
+        """A step of Adam on the temporal-difference loss, or as many as are taken at once."""
         updated = self.apply_update(batch, self.learning_rate)
         self.last_target = updated.target
         with phase("sync"):
             self.losses.add(updated.loss)
-        self.updates += 1
+        with phase("sample"):
+            self.draw.learn(updated.td_error)
+        self.updates += self.apply_update.chunk
 
     @torch.no_grad()
     def sync_target(self, step: int) -> None:
         """Move the target towards the online network once for each period crossed up to env step `step`."""
         for _ in range(self.target_sync.crossed(step)):
+            share = self.share_of_sync()
             for slow, quick in zip(self.target.parameters(), self.online.parameters(), strict=True):
-                slow.lerp_(quick, self.config.tau)
+                slow.lerp_(quick, share)
             self.target_syncs += 1
+
+    def share_of_sync(self) -> float | Tensor:
+        """tau; under loss scaling 0 where every update since the last sync was skipped."""
+        if not self.precision.scaled:
+            return self.config.tau
+        before, self.taken_at_sync = self.taken_at_sync, torch.as_tensor(self.apply_update.taken).clone()
+        return self.config.tau * (self.taken_at_sync > before).float()
+
+    @property
+    def compile_s(self) -> float:
+        """Seconds of compilation so far."""
+        return self.apply_update.build_s + (0.0 if self.loop is self else self.loop.build_s)
+
+    @property
+    def recompiles(self) -> int:
+        """Compilations beyond the first of each function: there should be none."""
+        return self.apply_update.recompiles + (0 if self.loop is self else self.loop.recompiles)
 
     @property
     def learning_rate(self) -> float:
@@ -199,16 +231,7 @@ class DQN:
 
     def act(self, obs: np.ndarray, mask: np.ndarray | None = None) -> int | np.ndarray:
         """The greedy action for one observation, or an array of them for a batch, as the env numbers actions."""
-        shape = self.collector.spec.obs_shape
-        single = np.shape(obs) == shape
-        if not single and np.shape(obs)[1:] != shape:
-            raise EnvError(
-                f"act: observation of shape {np.shape(obs)}; accepted are {shape} and (N, {', '.join(map(str, shape))})."
-            )
-        rows = np.array(obs, np.float32).reshape(-1, self.spec.obs_size)
-        legal = None if mask is None else np.array(mask, bool).reshape(len(rows), self.spec.num_actions)
-        if legal is not None and not legal.any(axis=1).all():
-            raise EnvError(f"act: state {int(np.argmin(legal.any(axis=1)))} has no legal action to choose.")
+        rows, legal, single = rows_to_act_on(obs, mask, self.collector.spec)
         actions = self.greedy(rows, legal) + self.collector.spec.first_action
         return int(actions[0]) if single else actions
 
@@ -221,8 +244,10 @@ class DQN:
 
     def new_history(self) -> History:
         choices = self.choices.in_use(self.config, self.device, self.source)
-        config = dataclasses.asdict(self.config)
-        return History(config, choices, describe(steal_interval_s=0).to_dict(), self.config.seed, self.collector.name)
+        machine, network = describe(steal_interval_s=0).to_dict(), describe_network(self.config, self.spec)
+        return History(
+            dataclasses.asdict(self.config), choices, machine, network, self.config.seed, self.collector.name
+        )
 
     def read_losses(self) -> tuple[float, float]:
         """Mean loss since the last call, and mean target of the last update; NaN before the first one."""

@@ -21,6 +21,7 @@ class History:
     config: dict[str, Any]
     choices: dict[str, str]
     machine: dict[str, Any]
+    network: dict[str, Any]  # its parameters, and operations of a forward pass and of an update
     seed: int
     env: str
     episode_rows: list[tuple] = field(default_factory=list)
@@ -33,6 +34,8 @@ class History:
     target_syncs: int = 0
     train_s: float = 0.0
     compile_s: float = 0.0
+    recompiles: int = 0  # compilations beyond the first of each function
+    skipped_updates: int = 0  # for infinite gradients under loss scaling
     total_s: float = 0.0
     sps: float = float("nan")
     interrupted: bool = False
@@ -82,6 +85,8 @@ class History:
             "target_syncs": self.target_syncs,
             "train_s": self.train_s,
             "compile_s": self.compile_s,
+            "recompiles": self.recompiles,
+            "skipped_updates": self.skipped_updates,
             "sps": number(self.sps),
             "total_s": self.total_s,
             "mean_return": number(self.mean_return),
@@ -90,6 +95,7 @@ class History:
             "seed": self.seed,
             "config": self.config,
             "choices": self.choices,
+            "network": self.network,
             "machine": self.machine,
             "weights_sha256": self.weights_sha256,
         }

@@ -43,6 +43,7 @@ class Logbook:
         self.progress = Progress(
             self.config.total_timesteps - self.first, f"DQN on {trainer.collector.name}", "steps", progress
         )
+        self.compiled_before = trainer.compile_s  # seconds, in its construction or in an earlier `train`
         self.start = self.total_start = time.perf_counter()
         self.paused = 0.0  # seconds in evaluations
         self.warm: tuple[int, float] | None = None  # env steps and seconds when the warm-up was over
@@ -57,21 +58,25 @@ class Logbook:
             self.writer.close()
 
     def seconds(self) -> float:
-        """Seconds of training so far; the device has finished what they paid for."""
+        """Seconds of training so far, without compilation; the device has finished what they paid for."""
         synchronize(self.trainer.device)
-        return time.perf_counter() - self.start - self.paused
+        return self._elapsed()
+
+    def _elapsed(self) -> float:
+        compiling = self.trainer.compile_s - self.compiled_before
+        return time.perf_counter() - self.start - self.paused - compiling
 
     def episodes(self, finished: list[tuple[float, int]]) -> None:
         """Note the (return, length) of episodes that ended in this step."""
         if finished:
-            now = time.perf_counter() - self.start - self.paused
+            now = self._elapsed()
             for episode_return, length in finished:
                 self.recent.append(episode_return)
                 self.history.episode_rows.append((self.trainer.env_steps, now, episode_return, length))
 
     def episodes_at(self, finished: list[tuple[int, float, int]]) -> None:
         """Note the (env step, return, length) of episodes that ended in one call of several iterations."""
-        now = time.perf_counter() - self.start - self.paused
+        now = self._elapsed()
         self.recent.extend(episode_return for _, episode_return, _ in finished)
         self.history.episode_rows.extend(
             (step, now, episode_return, length) for step, episode_return, length in finished
@@ -148,8 +153,14 @@ class Logbook:
             name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)  # sync: at the end
             for name, tensor in trainer.online.state_dict().items()
         }
-        history.compile_s, trainer.compile_s = trainer.compile_s, 0.0  # a later `train` has not to pay it again
-        history.total_s = time.perf_counter() - self.total_start + history.compile_s
+        # What was compiled before this run began is paid by the first run alone.
+        history.compile_s, trainer.compile_told = trainer.compile_s - trainer.compile_told, trainer.compile_s
+        history.recompiles, history.skipped_updates = (
+            trainer.recompiles,
+            int(trainer.apply_update.skipped),
+        )  # sync: at the end
+        before = history.compile_s - (trainer.compile_s - self.compiled_before)
+        history.total_s = time.perf_counter() - self.total_start + before
         return history
 
 

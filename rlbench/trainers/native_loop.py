@@ -20,6 +20,8 @@ MOST_STEPS = 16_384  # env steps in a call: an interrupt is heard in between
 class NativeLoop:
     """Runs up to the next point at which the log wants to look, on the trainer's own networks and replay."""
 
+    recompiles = 0
+
     def __init__(self, trainer: DQN) -> None:
         self.trainer, self.num_envs = trainer, trainer.collector.num_envs
         self.native = NativeIterations(trainer.config, trainer.apply_update, trainer.collector.env, trainer.replay)

@@ -56,8 +56,8 @@ def test_without_a_compiler_fast_steps_back_with_one_notice(fresh, monkeypatch, 
     trainers = [DQN(SMALL, Choices.fast()) for _ in range(2)]
     said = capsys.readouterr().err.splitlines()
     assert said == [
-        "loop='python' instead of 'native', update='eager' instead of 'native': there is no C compiler (looked for $CC, cc, "
-        "gcc, clang): install gcc or clang."
+        "environments='one_by_one' instead of 'native', loop='python' instead of 'native', update='eager' instead of 'native': "
+        "there is no C compiler (looked for $CC, cc, gcc, clang): install gcc or clang."
     ]
     history = trainers[0].train(progress=False)
     assert history.choices["update"] == "eager" and history.choices["optimizer"] == "fused" and history.updates == 4
@@ -86,7 +86,7 @@ def test_a_cache_that_cannot_be_written_says_what_to_set(fresh, monkeypatch):
 
 def test_it_is_refused_on_another_device():
     reason = SPEEDUPS["update"].requires("native", None, None, torch.device("cuda"), None)
-    assert reason == "native code runs on the CPU, and this runs on cuda; accepted here: eager"
+    assert reason == "native code runs on the CPU, and this runs on cuda; accepted here: eager, compiled"
 
 
 def test_compile_seconds_are_counted_for_the_run_that_paid_them(fresh):

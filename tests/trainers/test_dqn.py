@@ -14,7 +14,7 @@ import torch
 import rlbench
 from rlbench import Choices, DQNConfig
 from rlbench.envs.spaces import EnvError
-from rlbench.speedups import SPEEDUPS, ChoiceError
+from rlbench.speedups import ChoiceError
 from rlbench.trainers.dqn import DQN
 
 SMALL = DQNConfig(
@@ -88,34 +88,6 @@ def dataclass_dict(config):
 
 def test_another_seed_gives_another_run():
     assert run().weights_sha256 != run(SMALL.replace(seed=2)).weights_sha256
-
-
-ALONE = [
-    (slot, variant)
-    for slot, speedup in SPEEDUPS.items()
-    for variant in speedup.variants
-    if speedup.requires(variant, None, None, torch.device("cpu"), None) is None
-]
-
-
-@pytest.mark.parametrize(("slot", "variant"), ALONE)
-def test_each_choice_alone_learns_what_plain_learns(slot, variant):
-    """Bitwise slots give the very same run; close ones the same weights within a tolerance after some updates."""
-    config = SMALL.replace(total_timesteps=90, start_e=1.0, end_e=1.0, n_step=2, num_envs=3)
-    plain, other = (run(config, choices) for choices in (Choices.plain(), Choices(**{slot: variant})))
-    assert plain.updates == other.updates == 20
-    if SPEEDUPS[slot].sameness == "bitwise":
-        assert plain.weights_sha256 == other.weights_sha256
-    for name, weight in plain.weights.items():
-        torch.testing.assert_close(other.weights[name], weight, rtol=1e-4, atol=1e-6)
-
-
-def test_naive_and_fast_learn_what_plain_learns():
-    config = SMALL.replace(total_timesteps=90, start_e=1.0, end_e=1.0)
-    plain = run(config)
-    assert run(config, Choices.naive()).weights_sha256 == plain.weights_sha256
-    for name, weight in run(config, Choices.fast()).weights.items():
-        torch.testing.assert_close(weight, plain.weights[name], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("num_envs", [1, 3, 8])

@@ -1,0 +1,146 @@
+"""Several iterations in one compiled call, on CUDA in one captured graph: `loop="fused"`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from rlbench.compile import Compiled
+from rlbench.speedups.loop import MOST_UNROLLED, period_of
+from rlbench.trainers.iteration import Carry, Iteration, Seen
+from rlbench.trainers.orders import Orders
+from rlbench.trainers.tensor_loop import TensorLoop
+
+if TYPE_CHECKING:
+    from rlbench.trainers.dqn import DQN
+
+AT_ONCE = 2  # iterations in a compiled call, where the period of the updates is shorter; more take minutes to compile
+GRAPH_CALLS = 16  # compiled calls in one captured graph
+WARM_UP_CALLS = 3  # before the capture, so that libraries have set themselves up
+Chunk = Callable[[Carry, Orders], tuple[Carry, Seen]]
+
+
+_kept: dict[Hashable, Compiled] = {}
+
+
+def compiled_for(iteration: Iteration, rounds: tuple[int, ...]) -> Compiled:
+    """The compiled call of iterations with these rounds: the one that an equal training had before in this process, if any."""
+    env = iteration.env
+    sizes = tuple(sorted((name, value) for name, value in vars(env).items() if isinstance(value, int | float | str)))
+    key = (iteration.config.replace(seed=0), type(env), sizes, str(env.device), rounds, torch.get_num_threads())
+    if key not in _kept:
+        _kept[key] = Compiled(lambda iteration, carry, orders: iteration(carry, orders, rounds))
+    return _kept[key]
+
+
+class FusedLoop(TensorLoop):
+    """Iterations whose rounds of updates follow the usual rhythm go through the compiled call; others, as those before the
+    first update, one by one as `TensorLoop` has them.
+    """
+
+    def __init__(self, trainer: DQN) -> None:
+        super().__init__(trainer)
+        config, iteration = trainer.config, self.iteration
+        period = period_of(config, self.num_envs)
+        weight = len(period) + sum(period) * config.gradient_steps
+        repeats = max(1, min(AT_ONCE // len(period), MOST_UNROLLED // weight))
+        self.rounds = rounds = period * repeats
+        # As a tensor the seed is data: trainings that differ in it alone share what is compiled.
+        iteration.seed = iteration.env.seed = torch.tensor(config.seed, device=trainer.device)
+        self.compiled = compiled_for(iteration, rounds)
+        self.compilations, self.compile_s = self.compiled.compilations, self.compiled.compile_s  # before this trainer
+        self.graph: Graph | None = None
+        self.calls = GRAPH_CALLS if trainer.device.type == "cuda" else 1
+
+    def piece(self, rounds: tuple[int, ...]) -> tuple[int, ...]:
+        for wanted in (self.rounds * self.calls, self.rounds):
+            if rounds[: len(wanted)] == wanted:
+                return wanted
+        return rounds[:1]
+
+    def call(self, orders: Orders, rounds: tuple[int, ...]) -> Seen:
+        if rounds == self.rounds:
+            self.carry, seen = self.compiled(self.iteration, self.carry, orders)
+            return seen
+        if len(rounds) > len(self.rounds):
+            return self.replay(orders)
+        return super().call(orders, rounds)
+
+    def replay(self, orders: Orders) -> Seen:
+        """The captured graph, which works on memory of its own; what it lets see is copied out."""
+        if self.graph is None:
+            self.graph = Graph(self._calls, self.carry, orders)
+        self.carry, seen = self.graph(self.carry, orders)
+        return seen
+
+    def _calls(self, carry: Carry, orders: Orders) -> tuple[Carry, Seen]:
+        """What is captured: the compiled call, again and again."""
+        seen, before, steps = [], 0, self.trainer.config.gradient_steps
+        for k in range(self.calls):
+            part = orders.part(k * len(self.rounds), self.rounds, before, steps)
+            carry, one = self.compiled(self.iteration, carry, part)
+            seen.append(one)
+            before += sum(self.rounds)
+        *columns, target = zip(*seen, strict=True)
+        return carry, Seen(*map(torch.cat, columns), target[-1])
+
+    @property
+    def build_s(self) -> float:
+        """Seconds of compilation and capture so far."""
+        return max(0.0, self.compiled.compile_s - self.compile_s) + (
+            0.0 if self.graph is None else self.graph.capture_s
+        )
+
+    @property
+    def recompiles(self) -> int:
+        """Compilations beyond the first."""
+        return max(0, self.compiled.compilations - max(1, self.compilations))
+
+
+class Graph:
+    """A function of a carry and orders captured in a CUDA graph, which always reads and writes the same memory.
+
+    The rows of replay are written where they lie. A warm-up before the capture leaves the carry as it was: what it writes into
+    replay lies in slots that the next calls fill with the same rows.
+    """
+
+    def __init__(self, function: Chunk, carry: Carry, orders: Orders) -> None:
+        start = time.perf_counter()
+        self.carry = carry._replace(**{name: _clones(part) for name, part in carry._asdict().items() if name != "rows"})
+        self.orders = Orders(*map(torch.clone, orders))
+        with torch.cuda.device(carry.obs.device):
+            side, current = torch.cuda.Stream(), torch.cuda.current_stream()
+            side.wait_stream(current)
+            with torch.cuda.stream(side):
+                for _ in range(WARM_UP_CALLS):
+                    function(self.carry, self.orders)
+            current.wait_stream(side)
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):
+                after, self.seen = function(self.carry, self.orders)
+                _copy(self.carry, after)
+        self.capture_s = time.perf_counter() - start
+
+    def __call__(self, carry: Carry, orders: Orders) -> tuple[Carry, Seen]:
+        if carry is not self.carry:
+            _copy(self.carry, carry)
+        _copy(self.orders, orders)
+        self.graph.replay()
+        return self.carry, Seen(*map(torch.clone, self.seen))
+
+
+def _clones(part: Any) -> Any:
+    return pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf, part)
+
+
+def _copy(to: Any, source: Any) -> None:
+    """Every tensor of `source` over that of `to`, but those that are one already."""
+    pairs = zip(pytree.tree_leaves(to), pytree.tree_leaves(source), strict=True)
+    for old, new in pairs:
+        if isinstance(old, Tensor) and old is not new:
+            old.copy_(new)
