@@ -35,7 +35,8 @@ from rlbench.trainers.interrupt import interrupt_calls
 from rlbench.trainers.logbook import Logbook
 from rlbench.trainers.memory import explain_out_of_memory
 from rlbench.trainers.plan import Plan
-from rlbench.trainers.schedule import Every, linear, update_points
+from rlbench.trainers.schedule import linear, update_points
+from rlbench.trainers.target import TargetSync
 
 
 class DQN:
@@ -93,9 +94,8 @@ class DQN:
             self.draw = ByPriority(config, self.replay, bound["priorities"](config.buffer_size), self.device)
         else:
             self.draw = Uniform(config, self.replay, self.apply_update.chunk)
-        self.target_sync = Every(config.target_network_frequency, start=config.learning_starts)
-        self.iterations = self.env_steps = self.updates = self.target_syncs = 0
-        self.taken_at_sync: int | Tensor = 0  # updates not skipped, where a scaled loss may skip some
+        self.target_sync = TargetSync(self.online, self.target, config, self.apply_update, self.precision.scaled)
+        self.iterations = self.env_steps = self.updates = 0
         self.last_target: Tensor | None = None  # (B,) of the last update, read at log points
         self.loop = bound["loop"](self)
         self.compile_told = 0.0  # seconds that the histories so far have accounted for
@@ -136,17 +136,17 @@ class DQN:
         config, before = self.config, self.env_steps
         self.collect(log)
         for point in update_points(before, self.env_steps, config.learning_starts, config.train_frequency):
-            self.sync_target(point - 1)
+            self.target_sync.up_to(point - 1)
             for _ in range(config.gradient_steps // self.apply_update.chunk):
                 self.update(self.sample())
-            self.sync_target(point)
-        self.sync_target(self.env_steps)
+            self.target_sync.up_to(point)
+        self.target_sync.up_to(self.env_steps)
 
     def follow(self, plan: Plan) -> None:
         """Set the counters to where a plan that has been carried out leaves them."""
         self.iterations, self.env_steps = self.iterations + plan.iterations, plan.env_steps
-        self.updates, self.target_syncs = self.updates + plan.updates, self.target_syncs + plan.syncs
-        self.target_sync.last = max(self.target_sync.last, plan.env_steps)
+        self.updates += plan.updates
+        self.target_sync.follow(plan)
 
     def collect(self, log: Logbook) -> None:
         """One step of every env, stored in replay. Counts real transitions only."""
@@ -184,22 +184,6 @@ class DQN:
         with phase("sample"):
             self.draw.learn(updated.td_error)
         self.updates += self.apply_update.chunk
-
-    @torch.no_grad()
-    def sync_target(self, step: int) -> None:
-        """Move the target towards the online network once for each period crossed up to env step `step`."""
-        for _ in range(self.target_sync.crossed(step)):
-            share = self.share_of_sync()
-            for slow, quick in zip(self.target.parameters(), self.online.parameters(), strict=True):
-                slow.lerp_(quick, share)
-            self.target_syncs += 1
-
-    def share_of_sync(self) -> float | Tensor:
-        """tau; under loss scaling 0 where every update since the last sync was skipped."""
-        if not self.precision.scaled:
-            return self.config.tau
-        before, self.taken_at_sync = self.taken_at_sync, torch.as_tensor(self.apply_update.taken).clone()
-        return self.config.tau * (self.taken_at_sync > before).float()
 
     @property
     def compile_s(self) -> float:

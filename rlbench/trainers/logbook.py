@@ -146,7 +146,7 @@ class Logbook:
         steps, since = self.warm if self.warm and self.warm[0] < trainer.env_steps else (self.first, 0.0)
         history.sps = (trainer.env_steps - steps) / max(1e-9, history.train_s - since)
         history.env_steps, history.updates = trainer.env_steps, trainer.updates
-        history.target_syncs = trainer.target_syncs
+        history.target_syncs = trainer.target_sync.count
         history.returns = self.evaluate()
         history.interrupted, trainer.stopping = trainer.stopping, False
         history.weights = {
