@@ -7,6 +7,7 @@ import torch
 
 from rlbench.batch import Collected
 from rlbench.envs.batch import BatchEnv
+from rlbench.envs.episodes import EpisodeSums
 from rlbench.envs.spaces import EnvSpec
 
 
@@ -25,22 +26,15 @@ class BatchCollector:
         self._state, obs = core.reset()
         self.obs = obs.cpu().numpy()  # sync: the trainer takes arrays; (N, D)
         self.finished: list[tuple[float, int]] = []  # (return, length) of episodes that ended in the last step
-        self._returns, self._lengths = np.zeros(self.num_envs), np.zeros(self.num_envs, np.int64)
+        self._sums = EpisodeSums(self.num_envs)
 
     def step(self, actions: np.ndarray) -> Collected:
         """Take action `actions[i]` (int64, counted from 0) in environment i."""
         before = self.obs
         self._state, step = self.core.step(self._state, torch.from_numpy(actions).to(self.core.device))
         self.obs, reward, terminated, truncated, next_obs = (field.cpu().numpy() for field in step)  # sync: as above
-        self._count(reward, terminated | truncated)
+        self.finished = self._sums.add(reward, terminated | truncated)
         return Collected(before, actions, reward, next_obs, terminated, truncated, None, None)
-
-    def _count(self, reward: np.ndarray, ended: np.ndarray) -> None:
-        self._returns += reward
-        self._lengths += 1
-        over = np.flatnonzero(ended)
-        self.finished = [(float(self._returns[i]), int(self._lengths[i])) for i in over]
-        self._returns[over], self._lengths[over] = 0.0, 0
 
     def close(self) -> None:
         """Nothing is held but memory."""

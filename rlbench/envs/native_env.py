@@ -6,6 +6,7 @@ import numpy as np
 
 from rlbench.batch import Collected
 from rlbench.envs.batch import BatchEnv
+from rlbench.envs.episodes import EpisodeSums
 from rlbench.envs.spaces import EnvSpec
 from rlbench.native.envs import NativeEnv
 
@@ -25,21 +26,14 @@ class NativeCollector:
         self.spec = EnvSpec((core.obs_size,), core.num_actions, 0, core.name, core.layout)
         self.obs = self.env.first_obs  # (N, D)
         self.finished: list[tuple[float, int]] = []  # (return, length) of episodes that ended in the last step
-        self._returns, self._lengths = np.zeros(self.num_envs), np.zeros(self.num_envs, np.int64)
+        self._sums = EpisodeSums(self.num_envs)
 
     def step(self, actions: np.ndarray) -> Collected:
         """Take action `actions[i]` (int64, counted from 0) in environment i."""
         before = self.obs
         self.obs, reward, terminated, truncated, next_obs = self.env.step(actions)
-        self._count(reward, terminated | truncated)
+        self.finished = self._sums.add(reward, terminated | truncated)
         return Collected(before, actions, reward, next_obs, terminated, truncated, None, None)
-
-    def _count(self, reward: np.ndarray, ended: np.ndarray) -> None:
-        self._returns += reward
-        self._lengths += 1
-        over = np.flatnonzero(ended)
-        self.finished = [(float(self._returns[i]), int(self._lengths[i])) for i in over]
-        self._returns[over], self._lengths[over] = 0.0, 0
 
     def close(self) -> None:
         """Nothing is held but memory."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rlbench.batch import Collected
+from rlbench.envs.episodes import EpisodeSums
 from rlbench.envs.one_by_one import env_seed
 from rlbench.envs.spaces import EnvError, EnvSpec, describe_spaces, layout_of
 from rlbench.random import Purpose
@@ -46,8 +47,7 @@ class VectorCollector:
         self.obs = self._rows(obs)  # (N, D)
         self.mask = self._masks(infos)  # (N, A) or None
         self.masked = self.mask is not None
-        self._returns = np.zeros(self.num_envs)
-        self._lengths = np.zeros(self.num_envs, np.int64)
+        self._sums = EpisodeSums(self.num_envs)
         self._resetting = np.zeros(self.num_envs, bool)  # NEXT_STEP: the coming call only resets these
 
     def _first_reset(self, seed: int) -> tuple[Any, dict]:
@@ -70,7 +70,7 @@ class VectorCollector:
         ended = terminated | truncated
         self.obs, self.mask = self._rows(after), self._masks(infos)
         next_obs, next_mask = self.obs, self.mask
-        self._count(reward, ended, valid)
+        self.finished = self._sums.add(reward, ended, valid)
         if ended.any():
             if self.mode == "SAME_STEP":
                 next_obs, next_mask = self._final(infos, ended, obs)
@@ -80,14 +80,6 @@ class VectorCollector:
         if next_mask is None and self.masked:
             raise EnvError(f"{self.name} gave infos['action_mask'] at its reset, but not now: give it at every step.")
         return Collected(obs, actions, reward, next_obs, terminated, truncated, next_mask, valid)
-
-    def _count(self, reward: np.ndarray, ended: np.ndarray, valid: np.ndarray | None) -> None:
-        real = np.ones(self.num_envs, bool) if valid is None else valid
-        self._returns += np.where(real, reward, 0.0)
-        self._lengths += real
-        over = np.flatnonzero(ended)
-        self.finished = [(float(self._returns[i]), int(self._lengths[i])) for i in over]
-        self._returns[over], self._lengths[over] = 0.0, 0
 
     def _final(self, infos: dict, ended: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         next_obs = self.obs.copy()
