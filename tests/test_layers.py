@@ -13,7 +13,8 @@ LAYERS = [
     "speedups",
     "trainers",
     "measure study workloads experiments gpu_check",
-    "plots plot_style plot_break_even sentences size_findings widgets panel notebook notebook_rules report reporting readme cli __main__",
+    "plots plot_style plot_break_even plot_scaling sentences size_findings scaling_findings "
+    "widgets panel notebook notebook_rules report reporting readme cli __main__",
 ]
 LAYER = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
 LIGHT = {"torch", "numpy", "pandas"}
