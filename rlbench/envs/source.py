@@ -52,7 +52,7 @@ def env_source(env: Any) -> EnvSource:
     if is_batch(env):
         return EnvSource(env, env.name, None, batch=_same_batch(env), layout=env.layout)
     if is_vector(env):
-        batch = _same_batch(env.core) if is_batch(getattr(env, "core", None)) else None
+        batch = _same_batch(env.core) if gives_what_its_core_gives(env) else None
         return EnvSource(env, type(env).__name__, _factory_or_none(env), True, batch, layout=layout_of(env))
     # An env that is given may not let itself be copied: that is asked of it when a copy is needed.
     make = CopyOf(env) if is_single(env) else factory_of(env)
@@ -70,6 +70,17 @@ def is_batch(env: Any) -> bool:
     """Whether something is a `BatchEnv`: rules of many environments, not a vector env that steps them."""
     needed = ("num_envs", "num_actions", "obs_size", "device", "layout", "reset", "step")
     return not isinstance(env, type) and all(hasattr(env, name) for name in needed) and not is_vector(env)
+
+
+def gives_what_its_core_gives(env: Any) -> bool:
+    """Whether a vector env is the Gymnasium face of a `BatchEnv` and nothing more, so that the core can be stepped instead."""
+    from rlbench.envs.batch_vector_env import BatchVectorEnv  # needs Gymnasium, as `env` does
+
+    kind, own = type(env), ("reset", "step", "_checked", "_finals")
+    if not isinstance(env, BatchVectorEnv) or any(name in vars(env) for name in own):
+        return False
+    inherited = all(getattr(kind, name) is getattr(BatchVectorEnv, name) for name in own)
+    return inherited and not int(env.single_action_space.start)
 
 
 def _same_batch(given: BatchEnv) -> MakeBatch:

@@ -126,8 +126,8 @@ class NativeEnv:
 
 
 def why_not_native(core: Any) -> str | None:
-    """The reason why a batch env has no native counterpart here, or None."""
-    if not isinstance(core, BatchTrading | BatchCartPole):
+    """The reason why a batch env has no native counterpart here, or None. A subclass may have rules of its own."""
+    if type(core) not in (BatchTrading, BatchCartPole):
         return f"{getattr(core, 'name', core)} has no native counterpart; BatchTrading and BatchCartPole have"
     if core.device.type != "cpu":
         return f"native code runs on the CPU, and {core.name} lies on {core.device}"

@@ -22,6 +22,7 @@ from rlbench.compile import why_not
 from rlbench.config import DQNConfig
 from rlbench.envs.batch_cartpole import BatchCartPole
 from rlbench.native.build import BuildError, load
+from rlbench.native.envs import why_not_native
 from rlbench.speedups.speedup import Speedup
 
 ITERATIONS = 64  # a call of a measurement
@@ -123,7 +124,7 @@ def requires(variant: str, choices: Any, config: Any, device: torch.device, env:
     if config is not None and config.prioritized_replay_alpha:
         return "prioritised replay needs the errors of one update before the next sample; accepted here: python"
     if variant == "native":
-        return _native_requires(config, device)
+        return _native_requires(config, device, env)
     return _fused_requires(config, device, env) if variant == "fused" else None
 
 
@@ -143,9 +144,15 @@ def _fused_requires(config: Any, device: torch.device, env: Any) -> str | None:
     return None
 
 
-def _native_requires(config: Any, device: torch.device) -> str | None:
+def _native_requires(config: Any, device: torch.device, env: Any) -> str | None:
     if device.type != "cpu":
         return f"native code runs on the CPU, and this runs on {device.type}; accepted here: python, tensors, fused"
+    if env is not None and env.num_envs:  # a batch env of the reader's, or the face of one
+        reason = why_not_native(getattr(env.given, "core", env.given))
+    else:
+        reason = None
+    if reason:
+        return f"{reason}; accepted here: python, tensors, fused"
     if config is not None and config.network != "mlp":
         return f"native code has no network={config.network!r}; accepted here: python, tensors, fused"
     try:
