@@ -143,7 +143,7 @@ class Panel:
     # Reacting
 
     def _picked(self, slot: str, variant: str) -> None:
-        if self.writer != threading.get_ident() and variant != self.choices.to_dict()[slot]:
+        if self.writer != threading.get_ident() and variant != self.bench.shown[slot]:
             self._choose(lambda: self.bench.select(slot, variant))
 
     def _choose(self, change: Any) -> None:
@@ -209,7 +209,7 @@ class Panel:
         if tuple(dropdown.options) != slot.offered:
             dropdown.options = slot.offered
         dropdown.value = slot.selected
-        dropdown.disabled = slot.unused is not None
+        dropdown.disabled = slot.fixed
         self.labels[name].value = _coloured(name, BLUE if name in self.bench.changes() else GREY)
         remark, detail = slot.remark()
         self.hints[name].value = (

@@ -38,7 +38,10 @@ def test_dropdowns_edit_the_choices(panel):
     assert panel.choices.in_use() == Choices.fast().in_use()
     assert panel.dropdowns["update"].value == "native"
     assert panel.presets["fast"].button_style == "primary"
+    assert panel.dropdowns["features"].disabled  # CartPole has no prices, whatever the loop
+    assert not panel.dropdowns["replay"].disabled and "not used" in panel.hints["replay"].value
     panel.dropdowns["replay"].value = "ring_torch"
+    assert panel.dropdowns["loop"].value == "python"
     assert panel.dropdowns["conversion"].disabled and "not used" in panel.hints["conversion"].value
 
 

@@ -191,7 +191,7 @@ def device_of(args: argparse.Namespace) -> torch.device:
 def add_output(parser: argparse.ArgumentParser, quiet: bool = True) -> None:
     parser.add_argument("--json", action="store_true", help="end standard output with one JSON document")
     if quiet:
-        parser.add_argument("--quiet", action="store_true", help="no progress, no talk")
+        parser.add_argument("--quiet", action="store_true", help="no progress, no talk; notices and refusals stay")
 
 
 def output_of(args: argparse.Namespace) -> Output:

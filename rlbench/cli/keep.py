@@ -32,17 +32,18 @@ def check_folder(folder: Path | None, force: bool) -> None:
         raise PermissionError(errno.EACCES, "no permission to write", str(folder))
 
 
-def keep(folder: Path, history: Any, summary: dict[str, Any], choices: Any, device: Any) -> None:
+def keep(folder: Path, history: Any, summary: dict[str, Any], trainer: Any) -> None:
     """Write config.json, choices.yaml, history.csv, episodes.csv, evaluations.csv, summary.json and weights.pt.
 
-    weights.pt is a dict of plain CPU tensors: `torch.load(path, weights_only=True)` reads it.
+    choices.yaml has the slots that the trainer used: with the same env and settings `--choices FILE` takes it. weights.pt is
+    a dict of plain CPU tensors: `torch.load(path, weights_only=True)` reads it.
     """
     import torch
 
     from rlbench.files import write_bytes, write_text
 
     write_text(folder / "config.json", json.dumps(plain(history.config), indent=2) + "\n")
-    choices.save(folder / "choices.yaml", device)
+    trainer.choices.save(folder / "choices.yaml", trainer.config, trainer.device, trainer.source)
     frames = {"history": history.to_frame(), "episodes": history.episodes, "evaluations": history.evaluations}
     for name, frame in frames.items():
         write_text(folder / f"{name}.csv", frame.to_csv(index=False))

@@ -23,7 +23,7 @@ class Output:
     """Where a command's words go.
 
     With `json`, the last line of standard output is one JSON document and all else goes to standard error. `quiet`
-    leaves out talk and progress; refusals and results are always said.
+    leaves out talk and progress; results, refusals, and notices of what is done otherwise than asked for are always given.
     """
 
     json: bool = False

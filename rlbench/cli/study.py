@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         config = work.config(args.preset, **given(args, DQNConfig))
         if args.to_return is not None and not config.eval_frequency:
             raise ValueError("--to-return needs evaluations while training: add --eval-frequency STEPS.")
-        planned = plan(args.mode, config, device=device, slots=args.slots, choices=choices)
+        planned = plan(args.mode, config, device=device, slots=args.slots, choices=choices, env=work.env)
         rows = Rows(args)
     announce(output, planned, seeds)
     with interrupt_calls(stop):
@@ -112,6 +112,8 @@ def announce(output: Output, planned: Any, seeds: list[int]) -> None:
     for variant in planned.variants:
         if variant.barred is not None:
             output.say(f"  left out: {variant.barred}")
+    for sentence in planned.left_out:
+        output.say(f"  left out: {sentence}")
 
 
 def table(summary: Any) -> str:

@@ -21,11 +21,20 @@ from rlbench.cli.arguments import (
 from rlbench.cli.output import DONE, refusing
 from rlbench.config import DQN_PRESETS, DQNConfig
 
+DOCUMENT = (
+    "With --json: env, preset, env_steps, updates, target_syncs, train_s and total_s (seconds of training; with set-up and "
+    "evaluations), compile_s (of them for compiling), recompiles (beyond the first of each function; there should be none), "
+    "skipped_updates (for infinite gradients under loss scaling), sps (env steps a second after warm-up), mean_return (of "
+    "the final policy over eval_episodes episodes), interrupted, seed, config, choices (the slots in use), network (kind, "
+    "hidden widths, parameters, forward_flops of a row, update_flops of a minibatch), machine, weights_sha256; on a market "
+    "test (the test part, beside buy and hold)."
+)
+
 
 def add(commands: Any) -> None:
     parser = commands.add_parser("train", help="train an agent")
     trainers = parser.add_subparsers(metavar="TRAINER", required=True, parser_class=type(parser))
-    dqn = trainers.add_parser("dqn", help="DQN, on any env with Box observations and Discrete actions")
+    dqn = trainers.add_parser("dqn", help="DQN, on any env with Box observations and Discrete actions", epilog=DOCUMENT)
     add_env(dqn)
     add_device(dqn, "cpu")
     dqn.add_argument("--out", type=Path, metavar="DIR", help="keep the run: settings, choices, history, weights")
@@ -62,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     if work.test_env is not None:
         summary["test"] = None if history.interrupted else tested(work, trainer)
     if args.out is not None:
-        keep(args.out, history, summary, choices, device)
+        keep(args.out, history, summary, trainer)
         output.say(f"kept in {args.out}")
     output.result(text(summary), summary)
     return DONE
@@ -104,11 +113,12 @@ def text(summary: dict[str, Any]) -> str:
     def number(value: float | None) -> str:
         return "-" if value is None else f"{value:,.4g}"
 
+    network = summary["network"]
     rate = "-" if summary["sps"] is None else f"{summary['sps']:,.0f}"
     lines = [
         f"{summary['env']}, seed {summary['seed']}{' (interrupted)' if summary['interrupted'] else ''}",
         f"  env steps    {summary['env_steps']:,} ({summary['updates']:,} updates)",
-        f"  time         {summary['train_s']:.2f} s of training, {summary['total_s']:.2f} s in all",
+        f"  time         {summary['train_s']:.2f} s of training, {summary['total_s']:.2f} s in all{compiling(summary)}",
         f"  speed        {rate} env steps a second after warm-up",
         f"  mean return  {number(summary['mean_return'])} over {summary['eval_episodes']} episodes",
     ]
@@ -118,4 +128,18 @@ def text(summary: dict[str, Any]) -> str:
         hold = f", buy and hold {number(test['buy_and_hold'])}" if test["buy_and_hold"] is not None else ""
         lines.append(f"  test part    {number(test['mean_return'])} over {test['episodes']} episodes{hold}")
     choices = ", ".join(f"{slot}={variant}" for slot, variant in summary["choices"].items())
+    if summary["skipped_updates"]:
+        lines.append(f"  skipped      {summary['skipped_updates']:,} updates, for infinite gradients")
+    lines.append(
+        f"  network      {network['network']} {network['hidden']}, {network['parameters']:,} parameters, "
+        f"{network['forward_flops']:,} FLOPs a row forward, {network['update_flops']:,} an update"
+    )
     return "\n".join([*lines, f"  choices      {choices}", f"  weights      sha256 {summary['weights_sha256'][:16]}"])
+
+
+def compiling(summary: dict[str, Any]) -> str:
+    """What was spent on compiling, where anything was."""
+    if not summary["compile_s"] and not summary["recompiles"]:
+        return ""
+    again = f", {summary['recompiles']} compiled again" if summary["recompiles"] else ""
+    return f", {summary['compile_s']:.2f} s of it compiling{again}"

@@ -12,6 +12,7 @@ import pandas as pd
 
 from rlbench.config import ConfigError, DQNConfig
 from rlbench.envs.make import factory_of, is_vector
+from rlbench.envs.source import EnvSource, env_source
 from rlbench.machine import resolve_device
 from rlbench.panel.comparison import SELECTED, Comparison, paired_rounds, rounds_of, trainings_of
 from rlbench.panel.lines import command_line, env_name, notebook_lines
@@ -57,7 +58,8 @@ class Bench(Selection):
         known = named_workload(env) if isinstance(env, str) else Workload(env_name(env) or "env", *_envs_of(env))
         self.preset = known.config()
         settings = config if isinstance(config, DQNConfig) else known.config(**dict(config or {}))
-        super().__init__(workload, choices, slots, settings.replace(total_timesteps=steps), resolve_device(device))
+        settings, where = settings.replace(total_timesteps=steps), resolve_device(device)
+        super().__init__(workload, choices, slots, settings, where, _source_of(known.env))
         if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
             raise ConfigError(f"rounds must be a whole number of at least 1, not {rounds!r}.")
         self.env, self.rounds, self.notebook = env, rounds, notebook
@@ -199,6 +201,14 @@ def _envs_of(env: Any) -> tuple[Any, Any]:
     """What to train and to evaluate on. A single env is copied for each, so that no training leaves a trace in it."""
     make = factory_of(env)
     return (env if is_vector(env) else make), make
+
+
+def _source_of(env: Any) -> EnvSource | None:
+    """What the env is, which may bar some variants; None where it cannot be made, which Run says in its time."""
+    try:
+        return env_source(env)
+    except Exception:  # whatever a reader's factory raises
+        return None
 
 
 _last: list[Bench] = []  # the bench that started work last: two at once would disturb each other's times

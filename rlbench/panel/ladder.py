@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, told apart without red and green.
 COLOURS = {"faster": "#0072B2", "slower": "#D55E00"}
 UNDECIDED, BAND, INK, FAINT = "#8C8C8C", "#E6E6E6", "#222222", "#6E6E6E"
-WIDTH_IN, ROW_IN, LINE_IN, HEAD_IN, FOOT_IN = 9.6, 0.5, 0.27, 0.36, 0.8
+WIDTH_IN, ROW_IN, HEAD_IN, FOOT_IN = 9.6, 0.5, 0.36, 0.8
+LINE_IN, MORE_IN = 0.27, 0.17  # a slot's line, and what each further line of its remark adds
 LEFT, BARS = 0.2, 0.42  # where a ladder's bars begin and how wide they may be, as shares of the width
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100)
 LONGEST_LABEL, REMARK_WIDTH = 24, 95
@@ -127,27 +128,34 @@ def draw_state(
     """
     from matplotlib.figure import Figure
 
-    state_in = HEAD_IN + LINE_IN * (len(slots) + 1)
+    lines = [(slot, variant, changed, textwrap.fill(remark, REMARK_WIDTH)) for slot, variant, changed, remark in slots]
+    state_in = HEAD_IN + sum(_line_inches(line[-1]) for line in lines) + LINE_IN
     ladder_in = _ladder_inches(ladder) + 0.15 if ladder else 0.0
     figure = Figure(figsize=(WIDTH_IN, state_in + ladder_in + 0.05), dpi=100)
-    _state_on(_axes(figure, 0.015, 0.97, ladder_in, state_in - HEAD_IN), title, slots, note)
+    _state_on(_axes(figure, 0.015, 0.97, ladder_in, state_in - HEAD_IN), title, lines, note)
     if ladder:
         ladder_on(_axes(figure, LEFT, BARS, FOOT_IN, ROW_IN * len(ladder)), ladder)
     return figure
 
 
-def _state_on(axes: Axes, title: str, slots: Sequence[tuple[str, str, bool, str]], note: str) -> None:
+def _line_inches(remark: str) -> float:
+    return LINE_IN + MORE_IN * remark.count("\n")
+
+
+def _state_on(axes: Axes, title: str, lines: Sequence[tuple[str, str, bool, str]], note: str) -> None:
+    """Draw the lines from the top down; the vertical axis is in inches."""
+    heights = [*(_line_inches(line[-1]) for line in lines), LINE_IN]
+    middles = [sum(heights[:i]) + height / 2 for i, height in enumerate(heights)]
     axes.set_axis_off()
     axes.set_xlim(0, 1)
-    axes.set_ylim(len(slots) + 0.5, -0.5)
+    axes.set_ylim(sum(heights), 0)
     axes.set_title(title, loc="left", fontsize=11, fontweight="bold", color=INK)
-    for y, (slot, variant, changed, remark) in enumerate(slots):
+    for y, (slot, variant, changed, remark) in zip(middles, lines, strict=False):
         axes.text(0, y, slot, va="center", fontsize=10, color=FAINT)
         weight, colour = ("bold", COLOURS["faster"]) if changed else ("normal", INK)
         axes.text(0.14, y, variant, va="center", fontsize=10, color=colour, fontweight=weight)
-        remark = textwrap.fill(remark, REMARK_WIDTH)
         axes.text(0.31, y, remark, va="center", fontsize=8.5, color=FAINT)
-    axes.text(0, len(slots), note, va="center", fontsize=9, color=INK)
+    axes.text(0, middles[-1], note, va="center", fontsize=9, color=INK)
 
 
 def png(figure: Figure) -> bytes:

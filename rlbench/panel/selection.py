@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 import torch
 
 from rlbench.config import DQNConfig
+from rlbench.envs.source import EnvSource
 from rlbench.speedups import SPEEDUPS, ChoiceError, Choices
 
 NAMED = ("naive", "plain", "fast")
@@ -16,7 +18,15 @@ NAMED = ("naive", "plain", "fast")
 
 @dataclass(frozen=True)
 class Slot:
-    """A dropdown: the variants offered, the one selected, why others are left out, and why the slot is not used."""
+    """What a dropdown shows.
+
+    Attributes:
+        offered: the variants that can be chosen.
+        selected: the one chosen.
+        left_out: the others, with the reason against each.
+        unused: why the selected one is not used, or None.
+        fixed: whether the slot would stay without use whatever were chosen in it.
+    """
 
     name: str
     question: str
@@ -24,25 +34,28 @@ class Slot:
     selected: str
     left_out: Mapping[str, str]
     unused: str | None
+    fixed: bool
 
     def remark(self) -> tuple[str, str]:
         """(what to show beside the dropdown, the same at length)."""
         if self.unused:
             return f"not used: {_first_clause(self.unused)}", self.unused
         if self.left_out:
-            reason = next(iter(self.left_out.values()))
-            names = ", ".join(self.left_out)
-            return f"without {names}: {_first_clause(reason)}", "\n".join(self.left_out.values())
+            return _left_out_remark(self.left_out), "\n".join(self.left_out.values())
         return self.question, self.question
 
 
 class Selection:
-    """Choices for one workload, edited slot by slot.
+    """Choices for one workload on one env, edited slot by slot.
+
+    `shown` has a variant for every slot; `choices` set those explicitly that are used, and those that the reader picked
+    though they cannot be used, which `problem` tells.
 
     Args:
         workload: a trainer's name ("dqn").
         choices: Choices, a mapping of slot to variant, naive, plain or fast, "slot=variant,...", or None for plain.
         slots: the slots that may be edited; all of the workload's where left out.
+        source: the env, or None where it is not known: then nothing is said against a variant because of it.
     """
 
     def __init__(
@@ -52,66 +65,112 @@ class Selection:
         slots: Sequence[str] | None,
         config: DQNConfig,
         device: torch.device,
+        source: EnvSource | None = None,
     ) -> None:
-        self.workload, self.config, self.device = workload, config, device
+        self.workload, self.config, self.device, self.source = workload, config, device, source
         self.slots = _slots_of(workload, slots)
-        self.choices = choices_of(choices, device)
+        self._memory: dict[Hashable, Any] = {}  # asking takes milliseconds, which would disturb a comparison
+        given = choices_of(choices, device)
+        self.plain = Choices.plain(device).usable(config, device, source)
+        self.choices = given.usable(config, device, source)
+        self.shown = self.choices.to_dict()
+        self.picked = set(self.choices.explicit)
+        self._used_by: dict[str, dict[str, str]] = {}  # named Choices that were asked for: what they use here
+        for name in NAMED:
+            if not given.explicit and given == Choices.named(name, device):
+                self._used_by[name] = self.in_use()
 
     def select(self, slot: str, variant: str) -> None:
         """Fill a slot. Slots that this leaves without a use are no longer set explicitly."""
         if slot not in self.slots:
             raise ChoiceError(f"there is no slot {slot!r} in this panel: slots are {', '.join(self.slots)}.")
-        self._set({**self.choices.to_dict(), slot: variant})
+        self.picked.add(slot)
+        self._fill({slot: variant})
 
     def use(self, name: str) -> None:
-        """Fill the panel's slots as naive, plain or fast does."""
+        """Fill the panel's slots as naive, plain or fast does, as far as each can be used here."""
         if name not in NAMED:
             raise ChoiceError(f"choices {name!r}: accepted are {', '.join(NAMED)}.")
-        named = Choices.named(name, self.device).to_dict()
-        self._set({**self.choices.to_dict(), **{slot: named[slot] for slot in self.slots}})
+        named = Choices.named(name, self.device).usable(self.config, self.device, self.source)
+        self._used_by[name] = self.in_use(named)
+        self.picked -= set(self.slots)
+        self._fill({slot: named.to_dict()[slot] for slot in self.slots})
 
-    def _set(self, variants: Mapping[str, str]) -> None:
-        wanted = Choices(**variants)
-        self.choices = Choices(**{s: v for s, v in variants.items() if self._unused(s, wanted) is None})
+    def _fill(self, changes: Mapping[str, str]) -> None:
+        """Change what is shown. A loop that has no use for the slots changed gives way to the Python loop."""
+        shown = {**self.shown, **changes}
+        if "loop" not in changes and any(shown["loop"] not in SPEEDUPS[slot].loops for slot in changes):
+            shown["loop"] = "python"
+        wanted = Choices(**shown)
+
+        def is_set(slot: str) -> bool:
+            picked = slot in self.picked and not self._useless(slot, wanted)
+            return picked or self._reason(slot, shown[slot], wanted) is None
+
+        self.shown, self.choices = shown, Choices(**{slot: shown[slot] for slot in shown if is_set(slot)})
+
+    def _once(self, question: Hashable, ask: Callable[[], Any]) -> Any:
+        """The answer to a question that config, device and env, which stay what they are, leave one answer to."""
+        if question not in self._memory:
+            self._memory[question] = ask()
+        return self._memory[question]
 
     def _reason(self, slot: str, variant: str, choices: Choices | None) -> str | None:
+        """Why a variant cannot be used beside these choices, or beside any for None; None where nothing speaks against it."""
         if choices is None:
-            return SPEEDUPS[slot].requires(variant, None, self.config, self.device, None)
-        return choices.reason_against(slot, variant, self.config, self.device)
+            where = (self.config, self.device, self.source)
+            return self._once((slot, variant), lambda: SPEEDUPS[slot].requires(variant, None, *where))
+        question = (slot, variant, choices)
+        return self._once(
+            question, lambda: choices.reason_against(slot, variant, self.config, self.device, self.source)
+        )
 
-    def _unused(self, slot: str, choices: Choices) -> str | None:
-        """Why no variant of the slot would be used beside these choices, or None."""
-        reasons = [self._reason(slot, variant, choices) for variant in SPEEDUPS[slot].variants]
-        return reasons[0] if all(reasons) else None
+    def _useless(self, slot: str, choices: Choices) -> bool:
+        """Whether no variant of the slot would be used beside these choices."""
+        return all(self._reason(slot, variant, choices) for variant in SPEEDUPS[slot].variants)
 
     def slot(self, name: str) -> Slot:
-        """What a dropdown shows. A variant that this machine cannot run is offered only while it is selected."""
-        speedup, selected = SPEEDUPS[name], self.choices.to_dict()[name]
-        barred = {variant: self._reason(name, variant, None) for variant in speedup.variants}
-        left_out = {variant: reason for variant, reason in barred.items() if reason}
+        """What a dropdown shows. A variant that cannot be used here is offered only while it is selected."""
+        speedup, selected, wanted = SPEEDUPS[name], self.shown[name], Choices(**self.shown)
+        alone = {variant: self._reason(name, variant, None) for variant in speedup.variants}
+        left_out = {variant: reason for variant, reason in alone.items() if reason}
         offered = tuple(v for v in speedup.variants if v not in left_out or v == selected)
-        return Slot(name, speedup.question, offered, selected, left_out, self._unused(name, self.choices))
+        unused, in_the_way = self._reason(name, selected, wanted), wanted.loop not in speedup.loops
+        if name in self.choices.explicit and not self._useless(name, wanted):
+            unused = None  # a problem, which has a sentence of its own
+        fixed = self._useless(name, wanted.replace(loop="python") if in_the_way else wanted)
+        if unused and len(left_out) == len(speedup.variants):
+            unused = left_out[selected]  # whatever the loop
+        elif unused and in_the_way and not fixed:
+            unused = f"{_first_clause(unused)}; choosing a variant here takes loop='python'"
+        return Slot(name, speedup.question, offered, selected, left_out, unused, fixed)
 
     def problem(self) -> str | None:
         """Why these choices cannot be run, in a sentence, or None."""
+        return self._once((self.choices, self.choices.explicit), lambda: self._problem(self.choices))
+
+    def _problem(self, choices: Choices) -> str | None:
         try:
-            self.choices.check(self.workload, self.config, self.device)
+            choices.check(self.workload, self.config, self.device, self.source)
         except ChoiceError as error:
             return str(error)
         return None
 
     def in_use(self, choices: Choices | None = None) -> dict[str, str]:
-        return (choices or self.choices).in_use(self.config, self.device)
+        asked = choices or self.choices
+        return dict(self._once(asked, lambda: asked.in_use(self.config, self.device, self.source)))
 
     @property
     def name(self) -> str | None:
-        """naive, plain or fast where these choices compute the same way, else None."""
+        """naive, plain or fast where these choices compute the same way here, else None."""
         mine = self.in_use()
-        return next((n for n in NAMED if mine == self.in_use(Choices.named(n, self.device))), None)
+        used = {name: self.in_use(Choices.named(name, self.device)) for name in NAMED}
+        used |= {"plain": self.in_use(self.plain), **self._used_by}
+        return next((name for name in NAMED if mine == used[name]), None)
 
     def changes(self) -> dict[str, str]:
         """The variants in use that are not plain's."""
-        plain = Choices.plain(self.device).to_dict()
+        plain = self.plain.to_dict()
         return {slot: variant for slot, variant in self.in_use().items() if variant != plain[slot]}
 
     @property
@@ -120,7 +179,7 @@ class Selection:
 
     def choices_table(self) -> pd.DataFrame:
         """One row a slot: the variant selected, plain's, and a remark where the slot is not used or variants are missing."""
-        plain = Choices.plain(self.device).to_dict()
+        plain = self.plain.to_dict()
         rows = [(name, variant, plain[name], remark) for name, variant, _, remark in self.state_rows()]
         return pd.DataFrame(rows, columns=["slot", "selected", "plain", "remark"])
 
@@ -137,6 +196,15 @@ class Selection:
 def _first_clause(reason: str) -> str:
     """Reasons say why, then what to do instead; the latter is there to be seen in the dropdown."""
     return reason.split(";", 1)[0]
+
+
+def _left_out_remark(left_out: Mapping[str, str]) -> str:
+    """The variants left out with the reason; reasons that differ in the variant's name alone are told once."""
+    groups: dict[str, list[str]] = {}
+    for variant, reason in left_out.items():
+        groups.setdefault(_first_clause(reason).removeprefix(variant), []).append(variant)
+    told = (f"without {', '.join(names)}: {_first_clause(left_out[names[0]])}" for names in groups.values())
+    return "; ".join(told)
 
 
 def choices_of(choices: Choices | Mapping[str, str] | str | None, device: torch.device) -> Choices:

@@ -160,11 +160,12 @@ class Choices:
             if reason:
                 raise ChoiceError(f"{slot}={self._variants[slot]!r} cannot be used: {reason}.")
 
-    def save(self, path: str | Path, device: str | torch.device = "cpu") -> None:
-        """Write the slots in use as YAML that `load` and `--choices FILE` take."""
+    def save(self, path: str | Path, config: Any = None, device: str | torch.device = "cpu", env: Any = None) -> None:
+        """Write the slots in use for that config, device and env, as YAML that `load` and `--choices FILE` take."""
         from rlbench.files import write_text
 
-        write_text(path, "".join(f"{slot}: {variant}\n" for slot, variant in self.in_use(device=device).items()))
+        used = self.in_use(config, device, env)
+        write_text(path, "".join(f"{slot}: {variant}\n" for slot, variant in used.items()))
 
     @classmethod
     def load(cls, path: str | Path) -> Choices:

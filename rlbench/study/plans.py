@@ -6,44 +6,22 @@ with the settings as given as the baseline.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from rlbench.config import DQN_PRESETS, ConfigError, DQNConfig
+from rlbench.envs.source import EnvSource, env_source
 from rlbench.speedups import SPEEDUPS, ChoiceError, Choices
+from rlbench.study.choice_modes import choice_plan
+from rlbench.study.variants import Plan, Variant
 
 BATCH_SIZES = (32, 128, 256)
 WIDTHS = ((64, 64), (256, 256), (512, 512))
 CHOICE_MODES = ("choices", "alone", "cumulative", "leave_one_out")
 CONFIG_MODES = ("presets", "batch", "width")
 MODES = CHOICE_MODES + CONFIG_MODES
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One way to train. `barred` is the reason why it cannot be used here, or None."""
-
-    label: str
-    choices: Choices
-    config: DQNConfig
-    barred: str | None = None
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Ways to train under one name; the first variant is the baseline of every ratio."""
-
-    mode: str
-    variants: tuple[Variant, ...]
-    device: torch.device
-
-    @property
-    def baseline(self) -> Variant:
-        return self.variants[0]
 
 
 def plan(
@@ -53,6 +31,7 @@ def plan(
     device: str | torch.device = "cpu",
     slots: Sequence[str] | None = None,
     choices: Choices | None = None,
+    env: Any = None,
 ) -> Plan:
     """The plan of that mode.
 
@@ -63,9 +42,12 @@ def plan(
         config: the settings of all variants, or in the last three modes of the baseline.
         slots: the slots to change, in order; all where left out. For the three middle modes of Choices.
         choices: the Choices of every variant in the last three modes; plain() where left out.
+        env: what will be trained on, as for `DQN`, or its `EnvSource`. Where left out, it is `study` that bars what its env
+            cannot use, and a slot that would change nothing there is not known.
 
     Raises:
-        ConfigError, ChoiceError: for an unknown mode or slot, and for an argument that the mode would ignore.
+        ConfigError, ChoiceError: for an unknown mode or slot, for an argument that the mode would ignore, for choices that
+            cannot be used, and where nothing is left to compare.
     """
     where = torch.device(device)
     if mode not in MODES:
@@ -74,56 +56,22 @@ def plan(
         raise ConfigError(f"study mode {mode!r} takes no slots: they belong to {', '.join(CHOICE_MODES[1:])}.")
     if choices is not None and mode not in CONFIG_MODES:
         raise ConfigError(f"study mode {mode!r} sets the choices itself: give them with {', '.join(CONFIG_MODES)}.")
-    if mode in CONFIG_MODES:
-        return Plan(mode, _config_variants(mode, config, choices or Choices.plain(where)), where)
-    return Plan(mode, _choice_variants(mode, config, where, _checked_slots(slots)), where)
+    source = env if env is None or isinstance(env, EnvSource) else env_source(env)
+    if mode not in CONFIG_MODES:
+        return choice_plan(mode, config, where, source, _checked_slots(slots))
+    made = Plan(mode, _config_variants(mode, config, choices or Choices.plain(where)), where)
+    if reason := made.baseline.reason(where, source):
+        raise ChoiceError(reason)
+    return made.on(source)
 
 
-def _checked_slots(slots: Sequence[str] | None) -> tuple[str, ...]:
+def _checked_slots(slots: Sequence[str] | None) -> tuple[str, ...] | None:
     for slot in slots or ():
         if slot not in SPEEDUPS:
             raise ChoiceError(f"there is no slot {slot!r}: slots are {', '.join(SPEEDUPS)}.")
     if slots is not None and not slots:
         raise ChoiceError(f"no slot is given: slots are {', '.join(SPEEDUPS)}; leave them out for all.")
-    return tuple(SPEEDUPS) if slots is None else tuple(dict.fromkeys(slots))
-
-
-def _choice_variants(mode: str, config: DQNConfig, device: torch.device, slots: Sequence[str]) -> tuple[Variant, ...]:
-    plain, fast = Choices.plain(device), Choices.fast(device)
-    made: list[tuple[str, Choices]] = [("plain", plain)]
-    if mode == "choices":
-        made += [("naive", Choices.naive()), ("fast", fast)]
-    elif mode == "alone":
-        for slot in slots:
-            others = [variant for variant in SPEEDUPS[slot].variants if variant != plain.to_dict()[slot]]
-            made += [(f"{slot}={variant}", plain.replace(**{slot: variant})) for variant in others]
-    elif mode == "cumulative":
-        made += _ladder(plain, fast, slots)
-    else:
-        made.append(("fast", fast))
-        back = {slot: variant for slot, variant in plain.to_dict().items() if fast.to_dict()[slot] != variant}
-        made += [(f"fast, {slot}={back[slot]}", fast.replace(**{slot: back[slot]})) for slot in slots if slot in back]
-    if len(made) == 1:
-        raise ChoiceError(f"study mode {mode!r}: fast() on {device} changes none of {', '.join(slots)}; name others.")
-    return tuple(Variant(label, choices, config, _reason(choices, config, device)) for label, choices in made)
-
-
-def _ladder(plain: Choices, fast: Choices, slots: Sequence[str]) -> list[tuple[str, Choices]]:
-    rungs, choices = [], plain
-    for slot in slots:
-        variant = fast.to_dict()[slot]
-        if variant != plain.to_dict()[slot]:
-            choices = choices.replace(**{slot: variant})
-            rungs.append((f"+ {slot}={variant}", choices))
-    return rungs
-
-
-def _reason(choices: Choices, config: DQNConfig, device: torch.device) -> str | None:
-    try:
-        choices.check("dqn", config, device)
-    except ChoiceError as error:
-        return str(error)
-    return None
+    return None if slots is None else tuple(dict.fromkeys(slots))
 
 
 def _config_variants(mode: str, config: DQNConfig, choices: Choices) -> tuple[Variant, ...]:
@@ -149,10 +97,3 @@ def _config_variants(mode: str, config: DQNConfig, choices: Choices) -> tuple[Va
 
 def _short(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def changed(variant: Variant, baseline: Variant) -> dict[str, Any]:
-    """What a variant changes against the baseline: settings and slots, with their values."""
-    base = {**dataclasses.asdict(baseline.config), **baseline.choices.to_dict()}
-    mine = {**dataclasses.asdict(variant.config), **variant.choices.to_dict()}
-    return {name: value for name, value in mine.items() if value != base[name]}

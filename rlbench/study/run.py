@@ -13,7 +13,7 @@ variant that cannot be used here gives one row that says why.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,12 +21,13 @@ import numpy as np
 
 from rlbench.config import ConfigError
 from rlbench.envs.make import factory_of
+from rlbench.envs.source import EnvSource, env_source
 from rlbench.machine import Machine, StealMeter, describe
 from rlbench.progress import Progress
 from rlbench.results import Row, new_row
 from rlbench.speedups import SPEEDUPS
 from rlbench.stats import CITABLE_SEEDS
-from rlbench.study.plans import Plan, Variant, changed
+from rlbench.study.variants import Plan, Variant, changed
 from rlbench.trainers.dqn import DQN
 from rlbench.trainers.history import History
 from rlbench.trainers.random_play import random_return
@@ -67,9 +68,11 @@ def study(
     make_env = factory_of(env)
     make_eval = make_env if eval_env is None else factory_of(eval_env)
     episodes = plan.baseline.config.eval_episodes
+    source = env_source(make_env)
     run = _Study(
-        plan=plan,
+        plan=plan.on(source),
         make_env=make_env,
+        source=source,
         make_eval=make_eval,
         env_name=env_name or (env if isinstance(env, str) else None),
         seeds=seeds,
@@ -86,6 +89,7 @@ class _Study:
 
     plan: Plan
     make_env: Callable[[], Any]
+    source: EnvSource
     make_eval: Callable[[], Any]
     env_name: str | None
     seeds: list[int]
@@ -165,6 +169,7 @@ class _Study:
         meter: StealMeter,
     ) -> Row:
         base = self.plan.baseline
+        used = variant.in_use(self.plan.device, self.source) if history is None else history.choices
         return new_row(
             "training",
             device=self.plan.device,
@@ -176,14 +181,14 @@ class _Study:
             label=variant.label + (AGAIN if role == "again" else ""),
             baseline=base.label,
             role=role,
-            changed=changed(variant, base),
-            statistical=_statistical(variant),
+            changed=changed(variant, base, self.plan.device, self.source),
+            statistical=_statistical(used),
             rung=self.plan.variants.index(variant),
             env=self.env_name or (history.env if history is not None else None),
             seed=seed,
             position=position,
             config=dataclasses.asdict(variant.config if seed is None else variant.config.replace(seed=seed)),
-            choices=variant.choices.in_use(variant.config, self.plan.device),
+            choices=used,
             **_numbers(history),
             random_return=self.random_return,
             quick=len(self.seeds) < CITABLE_SEEDS,
@@ -200,7 +205,6 @@ def _numbers(history: History | None) -> Row:
     return {**{name: summary[name] for name in (*EMPTY, "eval_episodes")}, "evaluations": evaluations}
 
 
-def _statistical(variant: Variant) -> list[str]:
+def _statistical(used: Mapping[str, str]) -> list[str]:
     """The slots filled with a variant whose outcome is the same in distribution only (the plainest one is exact)."""
-    filled = variant.choices.to_dict().items()
-    return [s for s, v in filled if SPEEDUPS[s].sameness == "statistical" and v != SPEEDUPS[s].plainest]
+    return [s for s, v in used.items() if SPEEDUPS[s].sameness == "statistical" and v != SPEEDUPS[s].plainest]

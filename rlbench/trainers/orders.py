@@ -48,4 +48,5 @@ def orders_of(plan: Plan, gradient_steps: int, tau: float, device: torch.device)
         torch.from_numpy(plan.argument[operation == UPDATE]),
         torch.from_numpy((1.0 - (1.0 - tau) ** syncs).astype(np.float32)),
     )
-    return Orders(*(tensor.to(device, non_blocking=True) for tensor in orders)), tuple(rounds.tolist())
+    of_each = tuple(rounds.tolist())  # sync: NumPy's, on the host
+    return Orders(*(tensor.to(device, non_blocking=True) for tensor in orders)), of_each

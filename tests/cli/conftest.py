@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from rlbench.cli.app import main
+from rlbench.speedups import choices
 
 ENVS = '''
 import os
@@ -66,6 +67,12 @@ class Ran:
     def document(self):
         """The JSON document in the last line of standard output."""
         return json.loads(self.out.splitlines()[-1])
+
+
+@pytest.fixture
+def told_again():
+    """Sentences that a process tells once are told to this test, whatever ran before."""
+    choices._tell_once.cache_clear()
 
 
 @pytest.fixture

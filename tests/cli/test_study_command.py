@@ -8,6 +8,10 @@ from rlbench.cli import study as command
 from rlbench.study import MODES
 
 CORRIDOR = ["study", "--env", "cli_envs:Corridor"]
+BACK = (
+    "environments='one_by_one' instead of 'native', loop='python' instead of 'native': Corridor has no batched counterpart "
+    "(CartPole-v1 and the trading env have)."
+)
 
 
 def test_rows_and_summary(cli, tiny, tmp_path):
@@ -37,11 +41,19 @@ def test_rows_and_summary(cli, tiny, tmp_path):
     assert len(list((tmp_path / "reports/measurements").rglob("*-training.json"))) == 1
 
 
-def test_settings_side_by_side_for_people(cli, tiny):
+def test_a_slot_without_use_is_named_once_and_not_timed(cli, tiny):
+    ran = cli(*CORRIDOR, *tiny, "--mode", "alone", "--slots", "features,metrics,priorities", "--seeds", 1, "--json")
+    assert [row["label"] for row in ran.document["summary"]] == ["plain", "plain again", "metrics=item_each_step"]
+    told = [line for line in ran.err.splitlines() if "left out" in line]
+    assert len(told) == 2 and "features: Corridor is not" in told[0] and "prioritized_replay_alpha=0" in told[1]
+
+
+def test_settings_side_by_side_for_people(cli, tiny, told_again):
+    """What is done otherwise than asked for is told though it was asked to be quiet."""
     ran = cli(*CORRIDOR, *tiny, "--mode", "presets", "--seeds", 1, "--choices", "fast", "--quiet")
     assert ran.code == 0
     assert "preset fast" in ran.out and "as given" in ran.out
-    assert ran.err == ""
+    assert ran.err.splitlines() == [BACK]
 
 
 @pytest.mark.parametrize("at", [100, 250])  # in the warm-up; in the first training
@@ -73,6 +85,8 @@ def test_the_modes_are_those_of_the_study():
         (["--slots", "replay"], "takes no slots"),
         (["--mode", "alone", "--slots", "reply"], "replay"),
         (["--mode", "alone", "--set", "replay=deque"], "sets the choices itself"),
+        (["--mode", "alone", "--slots", "features"], "nothing to compare: features: CartPole-v1 is not"),
+        (["--mode", "batch", "--set", "transfer=pinned"], "transfer='pinned' cannot be used"),
         (["--to-return", "100"], "--eval-frequency"),
         (["--batch-sizes", "3"], "--batch-size"),
     ],

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from rlbench import Choices, DQNConfig
+from rlbench.cli import train as command
 from rlbench.config import make_config
 
 KEYS = [
@@ -25,6 +26,9 @@ KEYS = [
     "machine",
     "weights_sha256",
     "interrupted",
+    "network",
+    "recompiles",
+    "skipped_updates",
 ]
 CORRIDOR = ["train", "dqn", "--env", "cli_envs:Corridor"]
 
@@ -40,12 +44,21 @@ def test_json_is_the_last_line_and_the_only_one(cli, tiny):
     assert document["interrupted"] is False
     assert len(document["weights_sha256"]) == 64
     assert "mean return" in ran.err and "batch_size=8" in ran.err
+    assert document["network"]["parameters"] == (1 + 1) * 8 + (8 + 1) * 2
+    assert (document["recompiles"], document["skipped_updates"]) == (0, 0)
+
+
+def test_the_help_explains_every_key_of_the_document(cli, tiny):
+    document = cli("train", "dqn", "--env", "ou", *tiny, "--json", "--quiet").document
+    explained = re.findall(r"\w+", cli("train", "dqn", "--help").out.split("With --json:")[1])
+    assert [key for key in (*document, *document["network"]) if key not in explained] == []
 
 
 def test_without_json_the_result_is_for_people(cli, tiny):
     ran = cli(*CORRIDOR, *tiny, "--quiet")
     assert ran.err == ""
     assert "200" in ran.out and "{" not in ran.out
+    assert "mlp 8, 34 parameters" in ran.out and "compiling" not in ran.out and "skipped" not in ran.out
 
 
 def test_settings_arrive_in_their_types(cli, tiny):
@@ -75,6 +88,35 @@ def test_choices_by_name_by_slot_and_from_the_file_of_a_run(cli, tiny):
     again = cli(*words, "--choices", "kept/choices.yaml").document
     assert again["choices"] == fast["choices"]
     assert again["weights_sha256"] == fast["weights_sha256"]
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "ou"])
+@pytest.mark.parametrize("choices", ["naive", "plain", "fast"])
+@pytest.mark.parametrize("more", [[], ["--prioritized-replay-alpha", "0.5"]])
+def test_the_file_of_a_run_trains_again_on_the_same_env_and_settings(cli, tiny, env, choices, more):
+    words = ["train", "dqn", "--env", env, *tiny, *more, "--json", "--quiet"]
+    first = cli(*words, "--choices", choices, "--out", "kept").document
+    again = cli(*words, "--choices", "kept/choices.yaml").document
+    assert again["choices"] == first["choices"]
+    assert again["weights_sha256"] == first["weights_sha256"]
+
+
+def test_what_was_compiled_and_skipped_is_said():
+    network = {"network": "mlp", "hidden": "8", "parameters": 34, "forward_flops": 50, "update_flops": 1_000}
+    summary = {
+        "env": "E",
+        "seed": 1,
+        "interrupted": False,
+        "env_steps": 5,
+        "updates": 4,
+        "train_s": 1.0,
+        "total_s": 9.0,
+    }
+    summary |= {"compile_s": 7.5, "recompiles": 2, "skipped_updates": 3, "sps": None, "mean_return": None}
+    summary |= {"eval_episodes": 0, "choices": {"loop": "fused"}, "network": network, "weights_sha256": "0" * 64}
+    told = command.text(summary)
+    assert "1.00 s of training, 9.00 s in all, 7.50 s of it compiling, 2 compiled again" in told
+    assert "3 updates, for infinite gradients" in told
 
 
 def test_a_kept_run_can_be_read_back(cli, tiny, tmp_path):

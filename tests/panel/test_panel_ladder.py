@@ -71,3 +71,17 @@ def test_state_with_and_without_a_ladder():
     assert texts == ["replay", "ring_torch", "", "conversion", "not used", "rows are tensors", "note"]
     for figure in (alone, both):
         assert png(figure).startswith(b"\x89PNG")
+
+
+def test_a_long_remark_takes_the_room_that_it_needs():
+    long = "without native: " + "a reason " * 40
+    slots = [
+        ("loop", "python", False, long),
+        ("environments", "one_by_one", False, long),
+        ("replay", "deque", True, ""),
+    ]
+    figure = draw_state("title", slots, "note", [])
+    png(figure)
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts if text.get_text()]
+    for i, one in enumerate(boxes):
+        assert not any(one.overlaps(other) for other in boxes[i + 1 :])

@@ -75,13 +75,34 @@ def test_a_notebook_that_is_not_there_gets_a_sentence(tmp_path):
     assert notebook_lines("99_none", {}, tmp_path) == ("# There is no notebook 99_none.ipynb beside the package.",) * 2
 
 
+def used_by_the_command(args, bench):
+    """The slots that a training in that line's terms uses."""
+    where = (bench.config, bench.device, bench.source)
+    usable = choices_of(args, args.device).usable(*where)
+    usable.check("dqn", *where)
+    return usable.in_use(*where)
+
+
 @pytest.mark.parametrize(
-    "choices", ["naive", "plain", "fast", "replay=ring_torch", "conversion=preallocated,metrics=item_each_step"]
+    "choices",
+    ["naive", "plain", "fast", "replay=ring_torch", "loop=tensors", "conversion=preallocated,metrics=item_each_step"],
 )
 @pytest.mark.parametrize("config", [{}, {"hidden": (8, 4), "double_dqn": False, "tau": 0.5, "learning_rate": 1e-05}])
 def test_the_command_line_understands_its_line(choices, config):
     bench = Bench(choices=choices, config=config, steps=700)
     args = parse(shlex.split(bench.command_line())[1:])
     assert bench.preset.replace(**given(args, DQNConfig)) == bench.config
-    assert choices_of(args, args.device).in_use() == bench.in_use()
+    assert used_by_the_command(args, bench) == bench.in_use()
     assert (args.env, args.device) == ("CartPole-v1", "cpu")
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "Acrobot-v1", "ou"])
+@pytest.mark.parametrize("name", ["naive", "plain", "fast"])
+@pytest.mark.parametrize("then", [{}, {"replay": "ring_torch"}, {"metrics": "item_each_step", "optimizer": "foreach"}])
+def test_the_line_computes_as_the_panel_does_after_any_choice(env, name, then):
+    bench = Bench(env=env)
+    bench.use(name)
+    for slot, variant in then.items():
+        bench.select(slot, variant)
+    assert bench.problem() is None
+    assert used_by_the_command(parse(shlex.split(bench.command_line())[1:]), bench) == bench.in_use()

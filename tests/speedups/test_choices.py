@@ -6,6 +6,10 @@ import pytest
 import torch
 
 from rlbench import ChoiceError, Choices, DQNConfig
+from rlbench.envs.factories import TradingFactory
+from rlbench.envs.make import factory_of
+from rlbench.envs.source import env_source
+from rlbench.simulate import martingale
 from rlbench.speedups import SPEEDUPS
 
 
@@ -60,7 +64,13 @@ def test_choices_cannot_be_changed_in_place():
             "cpu",
             ["conversion='stack_once'", "leave this slot out"],
         ),
-        (Choices.fast("cuda").replace(transfer="pinned"), "cuda", ["transfer", "no batch is transferred"]),
+        (Choices(replay="ring_torch", transfer="pinned"), "cuda", ["transfer", "no batch is transferred"]),
+        (
+            Choices.fast("cuda").replace(transfer="pinned"),
+            "cuda",
+            ["transfer", "loop='fused' does this in its own way"],
+        ),
+        (Choices(loop="native", update="native"), "cpu", ["update='native'", "loop='native' does this in its own way"]),
     ],
 )
 def test_what_would_be_ignored_or_cannot_work_is_refused(choices, device, words):
@@ -81,12 +91,25 @@ def test_another_trainers_slot_is_refused():
 
 
 @pytest.mark.parametrize("choices", [Choices.naive(), Choices.plain(), Choices.fast(), Choices(replay="ring_torch")])
-def test_saved_choices_load_as_they_were(choices, tmp_path):
-    path = tmp_path / "choices.yaml"
-    choices.save(path)
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+@pytest.mark.parametrize("env", ["CartPole-v1", "Acrobot-v1", "trading"])
+def test_saved_choices_load_as_they_were_on_the_same_env_and_settings(choices, alpha, env, tmp_path):
+    config = DQNConfig(prioritized_replay_alpha=alpha)
+    source = env_source(factory_of(env) if "-" in env else TradingFactory(martingale(100, seed=0)))
+    path, used = tmp_path / "choices.yaml", choices.usable(config, "cpu", source)
+    used.save(path, config, "cpu", source)
     loaded = Choices.named(str(path))
-    assert loaded.in_use() == choices.in_use()
-    loaded.check("dqn", DQNConfig(), torch.device("cpu"))
+    loaded.check("dqn", config, torch.device("cpu"), source)
+    assert loaded.usable(config, "cpu", source).in_use(config, "cpu", source) == used.in_use(config, "cpu", source)
+
+
+def test_a_slot_without_use_is_not_saved(tmp_path):
+    path = tmp_path / "choices.yaml"
+    Choices.fast().save(path, DQNConfig(), "cpu")
+    assert path.read_text() == "loop: native\n"
+    Choices(replay="ring_torch").save(path, DQNConfig(), "cpu", env_source("CartPole-v1"))
+    slots = [line.partition(":")[0] for line in path.read_text().splitlines()]
+    assert {"market_io", "features", "priorities", "conversion"}.isdisjoint(slots) and "replay" in slots
 
 
 def test_choices_files_are_checked(tmp_path):
