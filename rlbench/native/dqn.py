@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ from rlbench.batch import Transitions, Updated
 from rlbench.native.build import load, take_build_seconds
 
 WIDE = 16  # floats in a vector of dqn_update.c
-MOST_LAYERS = 16
+MOST_LAYERS = 16  # kept in step with dqn_update.c
 POINTER = ctypes.c_void_p
 
 
@@ -77,6 +78,15 @@ def flatten(layers: Sequence[nn.Linear]) -> Tensor:
             rows[-1].copy_(layer.bias)
         layer.weight.data, layer.bias.data = rows[:-1].t(), rows[-1]
     return storage
+
+
+def why_no_network(config: Any) -> str | None:
+    """The reason why the network of these settings is not one that native code computes, or None."""
+    if config.network != "mlp":
+        return f"native code has no network={config.network!r}"
+    if len(config.hidden) >= MOST_LAYERS:
+        return f"native code has room for {MOST_LAYERS - 1} hidden layers, and hidden has {len(config.hidden)}"
+    return None
 
 
 class NativeUpdate:

@@ -22,6 +22,7 @@ from rlbench.compile import why_not
 from rlbench.config import DQNConfig
 from rlbench.envs.batch_cartpole import BatchCartPole
 from rlbench.native.build import BuildError, load
+from rlbench.native.dqn import why_no_network
 from rlbench.native.envs import why_not_native
 from rlbench.speedups.speedup import Speedup
 
@@ -153,8 +154,8 @@ def _native_requires(config: Any, device: torch.device, env: Any) -> str | None:
         reason = None
     if reason:
         return f"{reason}; accepted here: python, tensors, fused"
-    if config is not None and config.network != "mlp":
-        return f"native code has no network={config.network!r}; accepted here: python, tensors, fused"
+    if config is not None and (reason := why_no_network(config)):
+        return f"{reason}; accepted here: python, tensors, fused"
     try:
         load("dqn_loop"), load("trading", exact=True), load("cart_pole", exact=True)
     except BuildError as error:

@@ -23,6 +23,7 @@ from rlbench.compile import why_not
 from rlbench.config import DQNConfig
 from rlbench.models import mlp
 from rlbench.native.build import BuildError, load
+from rlbench.native.dqn import why_no_network
 from rlbench.speedups.optimizer import for_loop
 from rlbench.speedups.speedup import Speedup
 from rlbench.updates.compiled import ChunkedUpdate, CompiledUpdate, forget_compiled
@@ -109,8 +110,8 @@ def _chunk_requires(config: Any) -> str | None:
 def _native_requires(config: Any, device: torch.device) -> str | None:
     if device.type != "cpu":
         return f"native code runs on the CPU, and this runs on {device.type}; accepted here: eager, compiled"
-    if config is not None and config.network != "mlp":
-        return f"native code has no network={config.network!r}; accepted here: eager, compiled"
+    if config is not None and (reason := why_no_network(config)):
+        return f"{reason}; accepted here: eager, compiled"
     try:
         load("dqn_update")
     except BuildError as error:

@@ -62,3 +62,13 @@ def test_a_vector_env_that_changes_rewards_is_stepped_itself():
 def test_the_plain_face_of_a_core_is_stepped_natively():
     assert DQN(SMALL, Choices.fast(), BatchCartPoleEnv(2)).choices.loop == "native"
     assert why_not_native(BatchCartPole(1)) is None
+
+
+def test_more_layers_than_there_is_room_for():
+    deep = SMALL.replace(hidden=(4,) * 16)
+    for choices in (Choices(loop="native"), Choices(update="native")):
+        with pytest.raises(ChoiceError, match="room for 15 hidden layers, and hidden has 16"):
+            DQN(deep, choices, "CartPole-v1")
+    used = DQN(deep, Choices.fast(), "CartPole-v1").choices
+    assert (used.loop, used.update) == ("python", "eager")
+    assert DQN(SMALL.replace(hidden=(4,) * 15), Choices.fast(), "CartPole-v1").choices.loop == "native"
