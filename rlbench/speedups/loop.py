@@ -148,11 +148,8 @@ def _fused_requires(config: Any, device: torch.device, env: Any) -> str | None:
 def _native_requires(config: Any, device: torch.device, env: Any) -> str | None:
     if device.type != "cpu":
         return f"native code runs on the CPU, and this runs on {device.type}; accepted here: python, tensors, fused"
-    if env is not None and env.num_envs:  # a batch env of the reader's, or the face of one
-        reason = why_not_native(getattr(env.given, "core", env.given))
-    else:
-        reason = None
-    if reason:
+    given = env.given if env is not None and env.num_envs else None  # a batch env of the reader's, or the face of one
+    if given is not None and (reason := why_not_native(getattr(given, "core", given))):
         return f"{reason}; accepted here: python, tensors, fused"
     if config is not None and (reason := why_no_network(config)):
         return f"{reason}; accepted here: python, tensors, fused"
