@@ -48,7 +48,9 @@ def small_multiples(rows: pd.DataFrame, title: str = "") -> Figure:
         axis.remove()
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     found = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    figure.legend(
+        found.values(), found.keys(), loc="outside lower center", ncols=2 * columns, frameon=False, fontsize=9
+    )
     return figure
 
 

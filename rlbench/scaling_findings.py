@@ -76,12 +76,21 @@ def left_out(rows: pd.DataFrame) -> Iterator[str]:
             yield f"{row['size_name']} {size:,} with {', '.join(part['variant'])}: {_why(row)}."
 
 
+def compiling(rows: pd.DataFrame) -> Iterator[str]:
+    """How many seconds a variant of a curve spent on compilation, if any."""
+    for name, part in variants(rows):
+        spent = part["compile_s"] if "compile_s" in part else part["unit_ns"] * 0
+        if spent.sum() > 0:
+            total = f"{seconds(spent.sum())} of compilation, {seconds(spent.max())} at most for one size"
+            yield f"{name} over {part['size_name'].iloc[0]} took {total}; no time above has a share of it."
+
+
 def growth(rows: pd.DataFrame) -> Iterator[str]:
     """For each curve: beyond which size one unit gets no cheaper, for each variant."""
     for _, curve in rows.dropna(subset=["unit_ns"]).groupby("curve", sort=False):
         timed = curve[~curve["extrapolated"].eq(True)] if "extrapolated" in curve else curve
         row, said = curve.iloc[0], [_beyond(str(name), part) for name, part in timed.groupby("variant", sort=False)]
-        yield f"Time per {row['unit']} over {row['size_name']}: {'; '.join(said)}."
+        yield f"Time per {row['unit']} over {row['size_name']}, sizes timed one after another: {'; '.join(said)}."
 
 
 def _beyond(name: str, part: pd.DataFrame) -> str:
@@ -118,6 +127,8 @@ def findings(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
     for name, part in variants(rows):
         if part["ratio"].notna().any():
             yield sentence(name, part)
+    for text in compiling(rows):
+        yield text, "note"
     for text in left_out(rows):
         yield f"Left out: {text}", "not measured"
     for text in growth(rows):

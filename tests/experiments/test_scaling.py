@@ -194,15 +194,36 @@ def test_one_answer_and_what_is_left_out():
     assert "No speed-up could be measured" in nothing and tone == "not measured"
 
 
+def test_seconds_of_compilation_are_said_where_there_were_any():
+    rows = pd.concat(
+        [made({1: F, 2: F}, compile_s=2.5), made({1: F}, variant="w", compile_s=0.0), made({1: F}, slot="t")]
+    )
+    assert list(scaling_findings.compiling(rows)) == [
+        "s=v over n took 5 s of compilation, 2.5 s at most for one size; no time above has a share of it."
+    ]
+    assert list(scaling_findings.compiling(made({1: F}))) == []
+
+
+def test_steps_on_another_device_may_round_otherwise_and_no_more():
+    rows = scaling._stepping(scaling.env_source("CartPole-v1"), "batched", 2, 2, SMALL).outcome
+    near = [row._replace(obs=row.obs * (1 + 1e-7)) for row in rows.rows]
+    far = [row._replace(obs=row.obs + 1e-5) for row in rows.rows]
+    other = [row._replace(truncated=~row.truncated) for row in rows.rows]
+    scaling._check_nearly(rows, scaling.slot.Steps([row._replace(obs=row.obs.astype("f4")) for row in near]))
+    for wrong in (far, other):
+        with pytest.raises(AssertionError):
+            scaling._check_nearly(rows, scaling.slot.Steps(wrong))
+
+
 def test_the_size_beyond_which_a_unit_is_no_cheaper():
     """Times of 20, 10 and 10 ns: the second size is as cheap as the third; without it the third is the cheapest."""
     rows = made({1: S, 10: N, 100: N})
     assert scaling_findings.cheapest(rows) == 10
     assert list(scaling_findings.growth(rows)) == [
-        "Time per row over n: v is no cheaper beyond 10 (10 ns there, 10 ns at 100)."
+        "Time per row over n, sizes timed one after another: v is no cheaper beyond 10 (10 ns there, 10 ns at 100)."
     ]
     assert list(scaling_findings.growth(rows[rows["size"] != 10])) == [
-        "Time per row over n: v is cheapest at the largest (10 ns at 100)."
+        "Time per row over n, sizes timed one after another: v is cheapest at the largest (10 ns at 100)."
     ]
 
 
