@@ -54,8 +54,7 @@ def sentence(name: str, part: pd.DataFrame) -> tuple[str, str]:
         stop = records[last + 1] if last + 1 < len(records) else None
         said += [f"it stops paying at {stop['size']:,}, where it is {_ratio(stop)}"] if stop else []
     best = max(records, key=lambda row: row["ratio"])
-    most = interval(best["ratio"], best["ratio_low"], best["ratio_high"])
-    said.append(f"its best is {most} times as fast, at {best['size']:,}")
+    said.append(f"at best, at {best['size']:,}, it is {_ratio(best)}")
     slower = all(row["verdict"] == "slower" for row in records)
     return f"{'; '.join(said)}.", "faster" if all(flags) else "note" if any(flags) else "slower" if slower else "none"
 
@@ -139,7 +138,8 @@ def _ratio(row: Mapping[str, Any]) -> str:
     ratio = interval(row["ratio"], row["ratio_low"], row["ratio_high"])
     if row["verdict"] in ("faster", "slower"):
         return f"{ratio} times as fast"
-    return f"{ratio} times as fast (the same code timed twice reads {row['aa_low']:.2f} to {row['aa_high']:.2f})"
+    band = f"the same code timed twice reads {row['aa_low']:.2f} to {row['aa_high']:.2f}"
+    return f"{ratio} times as fast, {row['verdict']} ({band})"
 
 
 def _why(row: Mapping[str, Any]) -> str:

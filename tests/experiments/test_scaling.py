@@ -169,8 +169,8 @@ def test_sentences_say_where_it_begins_and_stops_to_pay():
     text, tone = scaling_findings.sentence("s=v", made({1: S, 2: F, 4: N}))
     assert text == (
         "s=v against b pays at n 2 alone; at 1 it is 0.50 [0.50, 0.50] times as fast; it stops paying at 4, where it is 1.00 "
-        "[1.00, 1.00] times as fast (the same code timed twice reads 0.90 to 1.10); its best is 2.00 [2.00, 2.00] times as "
-        "fast, at 2."
+        "[1.00, 1.00] times as fast, no difference seen (the same code timed twice reads 0.90 to 1.10); at best, at 2, it is "
+        "2.00 [2.00, 2.00] times as fast."
     )
     assert tone == "note"
     tones = [scaling_findings.sentence("s=v", made(dict(enumerate(v, 1))))[1] for v in ([F, F], [S, S], [S, N])]
