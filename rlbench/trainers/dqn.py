@@ -35,7 +35,7 @@ from rlbench.trainers.interrupt import interrupt_calls
 from rlbench.trainers.logbook import Logbook
 from rlbench.trainers.memory import explain_out_of_memory
 from rlbench.trainers.plan import Plan
-from rlbench.trainers.schedule import linear, update_points
+from rlbench.trainers.schedule import learning_start, linear, update_points
 from rlbench.trainers.target import TargetSync
 
 
@@ -95,6 +95,7 @@ class DQN:
         else:
             self.draw = Uniform(config, self.replay, self.apply_update.chunk)
         self.target_sync = TargetSync(self.online, self.target, config, self.apply_update, self.precision.scaled)
+        self.learning_start = learning_start(config, envs)
         self.iterations = self.env_steps = self.updates = 0
         self.last_target: Tensor | None = None  # (B,) of the last update, read at log points
         self.loop = bound["loop"](self)
@@ -135,7 +136,7 @@ class DQN:
         """One iteration, which is the algorithm: collect, update where that is due, sync the target where that is."""
         config, before = self.config, self.env_steps
         self.collect(log)
-        for point in update_points(before, self.env_steps, config.learning_starts, config.train_frequency):
+        for point in update_points(before, self.env_steps, self.learning_start, config.train_frequency):
             self.target_sync.up_to(point - 1)
             for _ in range(config.gradient_steps // self.apply_update.chunk):
                 self.update(self.sample())

@@ -90,7 +90,7 @@ class Logbook:
         if self.warm is None:
             rounds = -(-(WARM_UP_UPDATES - self.trainer.updates) // config.gradient_steps)
             every = config.train_frequency
-            ends.append((max(now, config.learning_starts) // every + rounds) * every)
+            ends.append((max(now, self.trainer.learning_start) // every + rounds) * every)
         return max(1, min(end for end in ends if end is not None) - now)
 
     def step(self) -> None:

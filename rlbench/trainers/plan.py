@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rlbench.config import DQNConfig
+from rlbench.trainers.schedule import learning_start
 
 COLLECT, UPDATE, SYNC = 0, 1, 2  # the numbers that dqn_loop.c knows
 
@@ -34,7 +35,7 @@ def make_plan(config: DQNConfig, num_envs: int, env_steps: int, last_sync: int, 
     """
     starts = env_steps + num_envs * np.arange(iterations)  # of each iteration, (I,)
     end = env_steps + num_envs * iterations
-    points = multiples(config.train_frequency, max(env_steps, config.learning_starts), end)
+    points = multiples(config.train_frequency, max(env_steps, learning_start(config, num_envs)), end)
     points = np.repeat(points, config.gradient_steps)
     syncs = multiples(config.target_network_frequency, last_sync, end)
     now = env_steps - (env_steps - points) // num_envs * num_envs  # counter while the updates of a point are done

@@ -35,14 +35,20 @@ def update_points(before: int, now: int, learning_starts: int, train_frequency: 
         yield k * train_frequency
 
 
+def learning_start(config: DQNConfig, num_envs: int) -> int:
+    """`learning_starts`, or later: n-step returns put their first rows into replay when every env has taken n steps."""
+    return max(config.learning_starts, (config.n_step - 1) * num_envs)
+
+
 def warn_without_updates(config: DQNConfig) -> None:
     """Say so where a training is over before its first update."""
     steps = -(-config.total_timesteps // config.num_envs) * config.num_envs
-    if any(update_points(0, steps, config.learning_starts, config.train_frequency)):
+    if any(update_points(0, steps, learning_start(config, config.num_envs), config.train_frequency)):
         return
+    n_step = f", n_step={config.n_step}" if config.n_step > 1 else ""
     warnings.warn(
         f"nothing will be learnt: total_timesteps={config.total_timesteps} are over before the first update, which "
-        f"learning_starts={config.learning_starts} and train_frequency={config.train_frequency} put off.",
+        f"learning_starts={config.learning_starts}{n_step} and train_frequency={config.train_frequency} put off.",
         stacklevel=4,
     )
 

@@ -1,0 +1,67 @@
+"""What a trainer meets when it is used in ways that nobody planned: every loop does the right thing, or says what is wrong."""
+
+import pytest
+import torch
+
+from rlbench import DQN, Choices, DQNConfig, simulate
+from rlbench.envs.trading import TradingEnv
+
+SMALL = DQNConfig(
+    total_timesteps=200,
+    learning_starts=30,
+    train_frequency=4,
+    batch_size=8,
+    buffer_size=100,
+    hidden=(8,),
+    target_network_frequency=25,
+    eval_episodes=0,
+    log_frequency=50,
+)
+MARKET = simulate.ornstein_uhlenbeck(400, seed=4)
+LOOPS = {
+    "python": Choices(loop="python", replay="ring_torch"),
+    "tensors": Choices(loop="tensors"),
+    "native": Choices(loop="native"),
+}
+
+
+def trading():
+    return TradingEnv(MARKET, episode_length=20)
+
+
+def steps_of_first_updates(config, choices):
+    """Env steps at which a training with a row a step has done its first three updates."""
+    history = DQN(config.replace(log_frequency=1), choices, trading).train(progress=False)
+    frame = history.to_frame()
+    return [int(frame.env_step[frame.updates >= k].min()) for k in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"n_step": 5}, [5, 6, 7]),  # the first sum of five rewards is complete after five steps
+        ({"n_step": 5, "learning_starts": 8}, [9, 10, 11]),
+        ({"n_step": 1}, [1, 2, 3]),
+        ({"n_step": 3, "num_envs": 2, "train_frequency": 2}, [6, 8, 10]),
+    ],
+)
+@pytest.mark.parametrize(
+    "choices",
+    [*LOOPS.values(), Choices(replay="deque"), Choices(replay="ring_numpy")],
+    ids=[*LOOPS, "deque", "ring_numpy"],
+)
+def test_no_update_before_replay_has_a_row(choices, changes, expected):
+    config = SMALL.replace(**{"learning_starts": 0, "train_frequency": 1, "total_timesteps": 30, **changes})
+    assert steps_of_first_updates(config, choices) == expected
+
+
+def test_priorities_of_n_step_rows_from_the_first_one_on():
+    config = SMALL.replace(learning_starts=0, train_frequency=1, n_step=5, prioritized_replay_alpha=0.6)
+    history = DQN(config, Choices(), trading).train(progress=False)
+    assert history.updates == 196 and torch.isfinite(torch.tensor(history.to_frame().loss.values)).all()
+
+
+def test_a_training_shorter_than_its_n_step_rows_is_told_of():
+    config = SMALL.replace(total_timesteps=20, learning_starts=0, train_frequency=1, n_step=30)
+    with pytest.warns(UserWarning, match="learning_starts=0, n_step=30 and train_frequency=1 put off"):
+        DQN(config, Choices(), trading)
