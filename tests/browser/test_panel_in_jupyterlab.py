@@ -11,6 +11,8 @@ from typing import Any
 import nbformat
 import pytest
 
+from rlbench.speedups import SPEEDUPS
+
 NOTEBOOK = "panel.ipynb"
 SOURCE = """
 from rlbench.widgets import Panel
@@ -73,16 +75,27 @@ def test_panel_in_jupyterlab(lab: Any, page: Any) -> None:
     def button(name: str) -> Any:
         return panel.get_by_role("button", name=name)
 
-    replay = panel.locator("select").first
+    def dropdown(slot: str) -> Any:
+        return panel.locator("select").nth(list(SPEEDUPS).index(slot))
+
+    loop, replay = dropdown("loop"), dropdown("replay")
+    expect(loop).to_have_value("python")
     expect(replay).to_have_value("ring_numpy")
     picture(page, "1-plain")
+    expect(dropdown("features")).to_be_disabled()  # CartPole has no prices
     replay.select_option("deque")
     expect(message).to_contain_text("replay=deque")
     replay.select_option("ring_torch")
-    expect(panel.locator("select").nth(1)).to_be_disabled()  # conversion: rows are tensors already
+    expect(dropdown("conversion")).to_be_disabled()  # rows are tensors already
     expect(panel).to_contain_text("not used")
+    loop.select_option("native")
+    expect(message).to_contain_text("fast: Run trains once")  # what was chosen for replay is not used
+    replay.select_option("deque")
+    expect(loop).to_have_value("python")
     button("fast").click()
-    expect(replay).to_have_value("ring_numpy")
+    expect(loop).to_have_value("native")
+    button("naive").click()  # slow enough to be watched
+    expect(loop).to_have_value("python")
 
     expect(rate).to_have_text("idle")
     rate.evaluate(WATCH)
@@ -94,6 +107,8 @@ def test_panel_in_jupyterlab(lab: Any, page: Any) -> None:
     expect(page.locator(".jp-OutputArea table")).to_have_count(1)
     picture(page, "2-run")
 
+    button("fast").click()
+    expect(loop).to_have_value("native")
     button("Compare").click()
     ladder = page.locator(".jp-OutputArea img[src^='data:image/png']")
     expect(ladder).to_have_count(1, timeout=WORK_MS)
