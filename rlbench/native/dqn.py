@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from rlbench.batch import Transitions, Updated
 from rlbench.native.build import load, take_build_seconds
+from rlbench.native.uncopied import Uncopied
 
 WIDE = 16  # floats in a vector of dqn_update.c
 MOST_LAYERS = 16  # kept in step with dqn_update.c
@@ -89,7 +90,7 @@ def why_no_network(config: Any) -> str | None:
     return None
 
 
-class NativeUpdate:
+class NativeUpdate(Uncopied):
     """One call an update. The networks keep their modules, whose parameters become views of flat storage.
 
     Rounding differs from PyTorch's, whose products add in another order; nothing else does.

@@ -14,6 +14,7 @@ from rlbench.config import DQNConfig
 from rlbench.native.build import load, take_build_seconds
 from rlbench.native.dqn import Job, NativeUpdate
 from rlbench.native.envs import POINTER, REAL, WHOLE, Key, NativeEnv, Step
+from rlbench.native.uncopied import Uncopied
 from rlbench.random import Purpose
 
 
@@ -40,7 +41,7 @@ class Ran(NamedTuple):
     episodes: list[tuple[int, float, int]]  # (env step, return, length) of each that ended
 
 
-class NativeIterations:
+class NativeIterations(Uncopied):
     """Act, step, store, sample, update and sync the target, as a list of operations says.
 
     It works on the trainer's own networks and replay, and holds what else there is between two iterations.

@@ -12,6 +12,7 @@ from rlbench.envs.batch import BatchEnv
 from rlbench.envs.batch_cartpole import BatchCartPole
 from rlbench.envs.batch_trading import BatchTrading
 from rlbench.native.build import load, take_build_seconds
+from rlbench.native.uncopied import Uncopied
 from rlbench.random import Purpose, key
 
 BLOCK = 65_536  # bytes of outcomes that are allocated at once
@@ -63,7 +64,7 @@ class Trading(ctypes.Structure):
     )
 
 
-class NativeEnv:
+class NativeEnv(Uncopied):
     """The environments of a `BatchEnv`, stepped in one C call. It holds their state.
 
     Attributes:

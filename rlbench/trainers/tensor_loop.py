@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from rlbench.native.uncopied import Uncopied
 from rlbench.phases import phase
 from rlbench.trainers.iteration import Iteration, Seen
 from rlbench.trainers.orders import Orders, orders_of
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rlbench.trainers.logbook import Logbook
 
 
-class TensorLoop:
+class TensorLoop(Uncopied):
     """Runs up to the next point at which the log wants to look, and reads nothing on the host before.
 
     The trainer's networks become views of the vectors that the iteration works on; its replay has the rows.

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from rlbench.batch import Transitions, Updated
 from rlbench.compile import Compiled
 from rlbench.config import DQNConfig
+from rlbench.native.uncopied import Uncopied
 from rlbench.phases import phase
 from rlbench.updates.eager import MakeOptimizer
 from rlbench.updates.functional import FlatNetwork, Moments, Settings, td_updates
@@ -60,7 +61,7 @@ def forget_compiled() -> None:
     _kept.clear()
 
 
-class CompiledUpdate:
+class CompiledUpdate(Uncopied):
     """One compiled call an update. The networks keep their modules, whose parameters become views of one vector.
 
     Weights that are loaded in place, as `load_state_dict` does, take effect at once.
