@@ -60,6 +60,21 @@ def _check_made(made: Any, collector: Any) -> None:
     made.close()
 
 
+def check_weights(trainer: Any) -> None:
+    """Refuse to train where the networks hold other parameters than those that the trainer was built on.
+
+    Raises:
+        ConfigError: updates would go on changing the old ones, which nobody looks at any more.
+    """
+    found = [*trainer.online.parameters(), *trainer.target.parameters()]
+    same = len(found) == len(trainer.trained) and all(a is b for a, b in zip(found, trainer.trained, strict=True))
+    if not same or any(p.dtype != torch.float32 or p.device.type != trainer.device.type for p in found):
+        raise ConfigError(
+            "the networks do not hold the parameters that are trained any more (load_state_dict(…, assign=True), another module, "
+            ".to() or .double() does that): load weights in place, trainer.online.load_state_dict(weights)."
+        )
+
+
 def rows_to_act_on(obs: Any, mask: Any, spec: EnvSpec) -> tuple[np.ndarray, np.ndarray | None, bool]:
     """Observations (N, D) and masks (N, A) or None, of one observation or of many; and whether it is one.
 

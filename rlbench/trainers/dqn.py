@@ -24,7 +24,7 @@ from rlbench.models.networks import describe_network, make_network
 from rlbench.phases import phase
 from rlbench.random import Purpose, random_bits
 from rlbench.speedups import Choices, variants_for
-from rlbench.trainers.arguments import checked_choices, evaluation_factory, rows_to_act_on
+from rlbench.trainers.arguments import check_weights, checked_choices, evaluation_factory, rows_to_act_on
 from rlbench.trainers.collectors import collector_of
 from rlbench.trainers.draws import ByPriority, Uniform
 from rlbench.trainers.evaluate import evaluate
@@ -100,6 +100,10 @@ class DQN:
         self.last_target: Tensor | None = None  # (B,) of the last update, read at log points
         self.loop = bound["loop"](self)
         self.compile_told = 0.0  # seconds that the histories so far have accounted for
+        self.trained = [
+            *self.online.parameters(),
+            *self.target.parameters(),
+        ]  # to see whether they are still the networks'
         self.stopping = False
 
     def train(
@@ -117,6 +121,7 @@ class DQN:
             on_log: called at every log point with step, total, sps, loss, mean_return, epsilon and eta_s.
             tensorboard: a folder for TensorBoard scalars.
         """
+        check_weights(self)
         log = Logbook(self, progress, on_log, tensorboard)
         with log, interrupt_calls(self.stop), explain_out_of_memory(self, log), self.precision.setting(), self.backend:
             while self.env_steps < self.config.total_timesteps and not self.stopping:

@@ -1,9 +1,12 @@
 """What a trainer meets when it is used in ways that nobody planned: every loop does the right thing, or says what is wrong."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 
-from rlbench import DQN, Choices, DQNConfig, simulate
+from rlbench import DQN, Choices, ConfigError, DQNConfig, simulate
 from rlbench.envs.trading import TradingEnv
 
 SMALL = DQNConfig(
@@ -65,3 +68,62 @@ def test_a_training_shorter_than_its_n_step_rows_is_told_of():
     config = SMALL.replace(total_timesteps=20, learning_starts=0, train_frequency=1, n_step=30)
     with pytest.warns(UserWarning, match="learning_starts=0, n_step=30 and train_frequency=1 put off"):
         DQN(config, Choices(), trading)
+
+
+@pytest.mark.parametrize("change", ["assign", "double", "module"])
+@pytest.mark.parametrize("choices", [*LOOPS.values(), Choices(update="native")], ids=[*LOOPS, "native_update"])
+def test_weights_that_are_not_the_trained_ones_are_refused(choices, change):
+    """Else they would neither be learnt from nor change: the update has the old ones by reference or address."""
+    trainer = DQN(SMALL, choices, trading)
+    weights = trainer.online.state_dict()
+    if change == "assign":
+        trainer.online.load_state_dict({name: weight.clone() for name, weight in weights.items()}, assign=True)
+    elif change == "double":
+        trainer.target.double()
+    else:
+        trainer.online = copy.deepcopy(trainer.online)
+    with pytest.raises(ConfigError, match="load weights in place"):
+        trainer.train(progress=False)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_weights_loaded_in_place_are_trained_on(loop):
+    trainer = DQN(SMALL, LOOPS[loop], trading)
+    first = trainer.train(progress=False)
+    again = DQN(SMALL, LOOPS[loop], trading)
+    again.online.load_state_dict(first.weights)
+    again.target.load_state_dict(first.weights)
+    assert again.train(progress=False).weights_sha256 != first.weights_sha256
+
+
+@pytest.mark.parametrize(
+    ("choices", "name"),
+    [
+        (LOOPS["tensors"], "TensorLoop"),
+        (LOOPS["native"], "NativeEnv"),
+        (Choices(update="native"), "Native"),
+        (Choices(environments="native"), "NativeEnv"),
+        (Choices(update="compiled"), "CompiledUpdate"),
+    ],
+)
+def test_a_trainer_that_works_by_address_is_not_copied(choices, name):
+    trainer = DQN(SMALL, choices, trading)
+    for way in (copy.deepcopy, lambda trainer: pickle.dumps(trainer.__dict__[HOLDER[name]])):
+        with pytest.raises(TypeError, match=f"^{name} cannot be copied or pickled.*load_state_dict"):
+            way(trainer)
+
+
+HOLDER = {"TensorLoop": "loop", "NativeEnv": "collector", "Native": "apply_update", "CompiledUpdate": "apply_update"}
+
+
+def test_a_plain_trainer_that_is_copied_goes_on_alone():
+    trainer = DQN(SMALL, LOOPS["python"], trading)
+    trainer.train(progress=False)
+    weights = {name: weight.clone() for name, weight in trainer.online.state_dict().items()}
+    twin = copy.deepcopy(trainer)
+    twin.config = SMALL.replace(total_timesteps=300)
+    history = twin.train(progress=False)
+    assert history.env_steps == 300 and trainer.env_steps == 200
+    moved = [name for name, weight in twin.online.state_dict().items() if not torch.equal(weight, weights[name])]
+    assert sorted(moved) == sorted(weights)
+    assert all(torch.equal(weight, weights[name]) for name, weight in trainer.online.state_dict().items())
