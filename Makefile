@@ -6,6 +6,7 @@ STAMP = $(VENV)/.installed
 DEV_STAMP = $(STAMP:%=%-dev)
 BENCH := .venv-benchmark
 SYSTEM_PYTHON ?= python3
+BENCHMARK :=  # options: make benchmark BENCHMARK="--quick --only update_step"
 LAB :=  # flags for JupyterLab: make lab LAB="--port 9000 --no-browser"
 
 .PHONY: report report-full test test-slow lint lab readme benchmark clean
@@ -35,7 +36,7 @@ readme: $(STAMP)  ## the README's table from the recorded rows
 	$(PYTHON) -m rlbench.readme
 
 benchmark: $(BENCH)/.installed
-	$(BENCH)/bin/python benchmarks/run.py
+	$(BENCH)/bin/python -m benchmarks.all $(BENCHMARK)
 
 $(VENV)/.installed: requirements.txt pyproject.toml
 	test -x $(VENV)/bin/python || $(SYSTEM_PYTHON) -m venv $(VENV)

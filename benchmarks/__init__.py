@@ -1,1 +1,1 @@
-"""The plain DQN trainer beside Stable-Baselines3's, in paired rounds. `python -m benchmarks.run` from the repository root."""
+"""This package beside others, and beside what the machine can do, in paired rounds. `python -m benchmarks.all` from the root."""

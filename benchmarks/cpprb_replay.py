@@ -6,35 +6,25 @@ termination from a truncation and keep the discount. Both draw the slots of a ba
 
 from __future__ import annotations
 
-import argparse
-import importlib.metadata
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-if not __package__:  # `python benchmarks/cpprb_replay.py` puts this folder on the path, and not the one above it
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
+from benchmarks import command
 from rlbench.batch import Transitions
 from rlbench.buffers import Prioritised, RingNumpy, RingTorch, RowSpec, SumTreeLoop, SumTreeVectorised, to_uniform53
 from rlbench.machine import StealMeter, describe
-from rlbench.progress import Progress
 from rlbench.random import Purpose, Stream
-from rlbench.results import Row, append, new_row, record
+from rlbench.results import Row, new_row
 from rlbench.speedups.replay import random_transitions
 from rlbench.tables import format_table
 from rlbench.timing import BASELINE, BASELINE_AGAIN, Paired, time_paired
 
 KIND, PEER = "benchmark-cpprb-replay", "cpprb"
-ROUNDS, QUICK_ROUNDS = 20, 5
-ROUND_S, QUICK_ROUND_S = 0.02, 0.002
 SPEC = RowSpec(obs_size=16, num_actions=3)
 BATCH, ALPHA, BETA, EPS = 64, 0.6, 0.4, 1e-6
 CAPACITIES = (10_000, 1_000_000)
@@ -55,10 +45,7 @@ class Workload:
 
 
 def peer_version() -> str | None:
-    try:
-        return importlib.metadata.version(PEER)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    return command.version(PEER)
 
 
 def peer_replay(capacity: int, prioritised: bool = False) -> Any:
@@ -160,7 +147,7 @@ def measure(workload: Workload, rounds: int, quick: bool, on_round: Callable[[in
         sides[peer],
         {name: sides[name] for name in others},
         rounds=rounds,
-        min_round_s=QUICK_ROUND_S if quick else ROUND_S,
+        min_round_s=command.QUICK_ROUND_S if quick else command.ROUND_S,
         progress=on_round,
     )
     return [
@@ -199,45 +186,15 @@ def format_rows(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cpprb_replay", description=__doc__)
-    parser.add_argument("--rounds", type=int, help=f"paired rounds (default {ROUNDS})")
-    parser.add_argument("--only", default="", metavar="TEXT", help="workloads whose name contains TEXT")
-    parser.add_argument("--quick", action="store_true", help="few short rounds, stamped as not to be cited")
-    parser.add_argument("--record", action="store_true", help="also write reports/measurements/<machine>/…json")
-    options = parser.parse_args(arguments)
-    if options.quick and options.record:
-        parser.error("--quick is for a look: it does not go with --record")
-    if options.rounds is not None and options.rounds < 1:
-        parser.error(f"--rounds {options.rounds}: at least 1 is needed")
-    if peer_version() is None:
-        parser.error(f"{PEER} is not installed here: pip install -r benchmarks/requirements.txt")
-    return options
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, write rows after each workload, print the table."""
-    options = parse(arguments)
-    chosen = [w for w in workloads(options.quick) if options.only.lower() in w.name.lower()]
-    if not chosen:
-        raise SystemExit(
-            f"--only {options.only!r} matches none of: {'; '.join(w.name for w in workloads(options.quick))}"
-        )
-    torch.set_num_threads(1)
-    rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
-    machine, rows = describe(), []
-    print(machine.card(), file=sys.stderr)
-    path = Path("reports") / f"benchmark-{datetime.now(UTC):%Y%m%dT%H%M%SZ}" / "rows.jsonl"
-    with Progress(len(chosen) * rounds, "benchmark", "rounds") as progress:
-        for workload in chosen:
-            found = measure(workload, rounds, options.quick, lambda done, total: progress.advance(1))
-            append(path, found)
-            rows += found
-    print(format_rows(rows))
-    print(f"rows: {path}")
-    if options.record:
-        print(f"recorded: {record(rows, machine.slug)}")
-    return 0
+    options = command.parse(command.make_parser("cpprb_replay", __doc__), arguments, PEER)
+    chosen = command.choose(workloads(options.quick), options.only)
+
+    def each(workload: Workload, on_unit: Callable[[str], None]) -> list[Row]:
+        return measure(workload, options.rounds, options.quick, lambda done, total: on_unit(workload.name))
+
+    return command.run(options, chosen, len(chosen) * options.rounds, each, format_rows)
 
 
 if __name__ == "__main__":

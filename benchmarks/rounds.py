@@ -1,4 +1,4 @@
-"""Interleaved rounds: every side trains once a round, the baseline twice, in a random order and with one seed."""
+"""Interleaved rounds: every side trains once a round, the two baselines twice, in a random order and with one seed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ import numpy as np
 from benchmarks.sides import Run, Side
 from benchmarks.workloads import Workload
 
-BASELINE = "sb3"
-AGAIN = "sb3 again"  # the A/A control: the baseline against itself
+BASELINE, OWN_BASELINE = "sb3", "plain"
+AGAIN = {"sb3 again": BASELINE, "plain again": OWN_BASELINE}  # the A/A controls: a baseline against itself
 
 
 class UnequalWork(RuntimeError):
     """Two sides did not do the same work, so that their times cannot be compared."""
+
+
+def with_controls(sides: Mapping[str, Side]) -> dict[str, Side]:
+    """The sides, and the baselines among them a second time."""
+    return {**sides, **{again: sides[of] for again, of in AGAIN.items() if of in sides}}
 
 
 def run_rounds(
@@ -34,7 +39,7 @@ def run_rounds(
     Raises:
         UnequalWork: where env steps, updates or parameters differ.
     """
-    trainers = {**sides, AGAIN: sides[BASELINE]}
+    trainers = with_controls(sides)
     names = list(trainers)
     kept: dict[str, list[Run]] = {name: [] for name in names}
     order = np.random.default_rng(order_seed)

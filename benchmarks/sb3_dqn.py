@@ -22,6 +22,8 @@ from rlbench.config import DQNConfig
 from rlbench.trainers.evaluate import evaluate
 from rlbench.trainers.logbook import WARM_UP_UPDATES
 
+PEER = "stable-baselines3"
+
 
 class PeerError(ValueError):
     """A setting that both sides cannot follow alike."""
@@ -76,16 +78,6 @@ def _round_of_updates(config: DQNConfig) -> tuple[int, int]:
     return max(1, every // envs), max(1, envs // every) * config.gradient_steps
 
 
-def version() -> str | None:
-    """Version of the peer, None where it is not installed."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("stable-baselines3")
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def train_sb3(workload: Workload, seed: int) -> Run:
     """Train SB3's DQN on its own default vector env, and evaluate it as ours is.
 
@@ -95,8 +87,8 @@ def train_sb3(workload: Workload, seed: int) -> Run:
     from stable_baselines3 import DQN
     from stable_baselines3.common.env_util import make_vec_env
 
-    config = workload.config.replace(seed=seed)
-    envs = make_vec_env(workload.make_env, n_envs=config.num_envs)  # DummyVecEnv of Monitors
+    config, make_env = workload.config.replace(seed=seed), workload.peer_env or workload.make_env
+    envs = make_vec_env(make_env, n_envs=config.num_envs)  # DummyVecEnv of Monitors
     model = DQN("MlpPolicy", envs, **sb3_settings(config))
     clock = _rate_clock()
     model.learn(config.total_timesteps, callback=clock, log_interval=None)
@@ -107,7 +99,7 @@ def train_sb3(workload: Workload, seed: int) -> Run:
     def greedy(obs: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
         return model.predict(obs, deterministic=True)[0]
 
-    returns = evaluate(greedy, workload.make_env, config.eval_episodes, config.seed)
+    returns = evaluate(greedy, make_env, config.eval_episodes, config.seed)
     envs.close()
     parameters = sum(p.numel() for p in model.q_net.parameters())
     return Run(model.num_timesteps, model._n_updates, parameters, sps, tuple(returns))

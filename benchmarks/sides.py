@@ -37,5 +37,5 @@ def ours(choices: Choices) -> Side:
     return train
 
 
-def our_sides() -> dict[str, Side]:
-    return {name: ours(Choices.named(name)) for name in ("naive", "plain", "fast")}
+def our_sides(naive: bool = True) -> dict[str, Side]:
+    return {name: ours(Choices.named(name)) for name in ("naive", "plain", "fast")[0 if naive else 1 :]}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 
@@ -22,14 +23,28 @@ def update_flops(widths: Sequence[int], batch_size: int, double_dqn: bool = True
     return batch_size * ((3 if double_dqn else 2) * forward + backward)
 
 
-def matmul_peak(device: str | torch.device = "cpu", size: int = 1024, repeats: int = 5) -> float:
-    """Floating-point operations a second of a square float32 matrix product, the best of some: the peak as measured."""
+def square_product(size: int, device: str | torch.device = "cpu") -> Callable[[], object]:
+    """A float32 product of two `size`-square matrices into memory that is there: 2 size³ operations."""
     left, right = (torch.randn((size, size), generator=torch.Generator().manual_seed(k)).to(device) for k in (0, 1))
-    times = []
+    return partial(torch.mm, left, right, out=torch.empty_like(left))
+
+
+def peak_sizes(device: str | torch.device = "cpu") -> tuple[int, ...]:
+    """Sizes of which one is near the peak: on a CPU they fit its caches, a GPU needs more to be busy."""
+    return (512, 1024, 2048, 4096) if torch.device(device).type == "cuda" else (256, 512, 1024)
+
+
+def matmul_peak(device: str | torch.device = "cpu", sizes: Sequence[int] | None = None, repeats: int = 5) -> float:
+    """Floating-point operations a second of square float32 products, the best of some sizes and times: the peak as measured."""
+    return max(_best_rate(size, device, repeats) for size in sizes or peak_sizes(device))
+
+
+def _best_rate(size: int, device: str | torch.device, repeats: int) -> float:
+    product, times = square_product(size, device), []
     for _ in range(repeats + 1):  # the first one loads what it needs
         synchronize(device)
         start = time.perf_counter()
-        left @ right
+        product()
         synchronize(device)
         times.append(time.perf_counter() - start)
     return 2 * size**3 / min(times[1:])

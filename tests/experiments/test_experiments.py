@@ -108,4 +108,5 @@ def test_operations_of_an_update_by_hand():
     assert light.update_flops((3, 5, 2), 1) == 3 * 50 + 50 + 20
     assert light.update_flops((3, 5, 2), 7, double_dqn=False) == 7 * (2 * 50 + 50 + 20)
     assert light.update_flops((3, 2), 1) == 3 * 12 + 12
-    assert light.matmul_peak(size=64, repeats=1) > 0
+    assert torch.equal(light.square_product(8)(), light.square_product(8)())
+    assert light.matmul_peak(sizes=(64, 48), repeats=1) > 0
