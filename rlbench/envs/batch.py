@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from rlbench.batch import Layout
+from rlbench.envs.spaces import EnvError
 
 
 class BatchStep(NamedTuple):
@@ -40,3 +41,15 @@ class BatchEnv(Protocol):
     def step(self, state: Any, action: Tensor) -> tuple[Any, BatchStep]:
         """Take action (N,) int64; returns the next state."""
         ...
+
+
+def check_kept(before: Tensor, after: Tensor, name: str) -> None:
+    """Refuse observations that a step wrote over the last ones: a transition would lead from a state to itself.
+
+    Raises:
+        EnvError: where both lie in the same memory.
+    """
+    if before.data_ptr() == after.data_ptr():
+        raise EnvError(
+            f"{name}: a step wrote its observations over those of the step before; accepted are new tensors at every step."
+        )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from rlbench.envs.batch import check_kept
 from rlbench.native.uncopied import Uncopied
 from rlbench.phases import phase
 from rlbench.trainers.iteration import Iteration, Seen
@@ -66,7 +67,9 @@ class TensorLoop(Uncopied):
         return rounds[:1]
 
     def call(self, orders: Orders, rounds: tuple[int, ...]) -> Seen:
+        before = self.carry.obs
         self.carry, seen = self.iteration(self.carry, orders, rounds)
+        check_kept(before, self.carry.obs, self.trainer.collector.name)
         return seen
 
     def _hand_over(self, seen: list[Seen]) -> None:

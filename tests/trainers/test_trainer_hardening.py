@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from rlbench import DQN, Choices, ConfigError, DQNConfig, simulate
+from rlbench.envs.batch_cartpole import BatchCartPole
+from rlbench.envs.spaces import EnvError
 from rlbench.envs.trading import TradingEnv
 
 SMALL = DQNConfig(
@@ -127,3 +129,24 @@ def test_a_plain_trainer_that_is_copied_goes_on_alone():
     moved = [name for name, weight in twin.online.state_dict().items() if not torch.equal(weight, weights[name])]
     assert sorted(moved) == sorted(weights)
     assert all(torch.equal(weight, weights[name]) for name, weight in trainer.online.state_dict().items())
+
+
+class Overwriting(BatchCartPole):
+    """Poles whose observations always lie in the same memory."""
+
+    def reset(self, start=None):
+        state, self.same = super().reset(start)
+        return state, self.same
+
+    def step(self, state, action):
+        state, step = super().step(state, action)
+        return state, step._replace(obs=self.same.copy_(step.obs))
+
+
+@pytest.mark.parametrize(
+    "choices", [LOOPS["python"], LOOPS["tensors"], Choices()], ids=["ring_torch", "tensors", "plain"]
+)
+def test_observations_written_over_the_last_ones_are_refused(choices):
+    trainer = DQN(SMALL, choices, Overwriting(2))
+    with pytest.raises(EnvError, match="BatchCartPole: a step wrote its observations over those of the step before"):
+        trainer.train(progress=False)
