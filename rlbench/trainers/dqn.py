@@ -160,13 +160,13 @@ class DQN:
             actions = self.explore(self.iterations, self.epsilon, self.collector.obs, self.collector.mask, self.greedy)
         with phase("env"):
             collected = self.collector.step(actions)
+        self.iterations += 1
+        self.env_steps += len(actions) if collected.valid is None else int(np.count_nonzero(collected.valid))
+        check_step(collected, self.collector, self.env_steps)
         with phase("store"):
             rows = one_step(collected, self.config.gamma) if self.n_step is None else self.n_step(collected)
             if rows is not None and len(rows.action):
                 self.draw.add(rows)
-        self.iterations += 1
-        self.env_steps += len(actions) if collected.valid is None else int(np.count_nonzero(collected.valid))
-        check_step(collected, self.collector, self.env_steps)
         log.episodes(self.collector.finished)
 
     def sample(self) -> Transitions:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from rlbench.batch import Collected
 from rlbench.config import ConfigError, DQNConfig
@@ -46,6 +47,24 @@ def check_evaluation(obs: np.ndarray, reward: float, name: str, env: int, step: 
     if not (math.isfinite(reward) and finite(obs)):
         for what, rows in (("reward", np.array([[reward]])), ("observation", obs[None])):
             _refuse(what, rows, f"{step:,} steps into an episode of evaluation env {env}", name)
+
+
+def check_outcome(good: bool, name: str, env_step: int) -> None:
+    """Refuse what iterations on tensors or in native code, up to an env step, gave where some of it was not finite."""
+    if not good:
+        raise EnvError(f"{name}: a reward or an observation up to env step {env_step:,} is not finite; {REMEDY}")
+
+
+def check_replay(replay: Any, name: str) -> None:
+    """Refuse to go on with rows that are not finite, which an env gave and no training mends; asked when a loss is no number."""
+    rows, fields = getattr(replay, "rows", None), getattr(replay, "fields", ())
+    good = (
+        bool(rows.isfinite().all())
+        if isinstance(rows, Tensor)
+        else all(np.isfinite(f).all() for f in fields if f is not None)
+    )
+    if not good:
+        raise EnvError(f"{name}: replay holds observations or rewards that are not finite; {REMEDY}")
 
 
 def check_loss(loss: float, config: DQNConfig, env_step: int, updates: int) -> None:

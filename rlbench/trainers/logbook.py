@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections import deque
@@ -13,7 +14,7 @@ import torch
 
 from rlbench.progress import Progress
 from rlbench.timing import synchronize
-from rlbench.trainers.finite import check_loss
+from rlbench.trainers.finite import check_loss, check_replay
 from rlbench.trainers.schedule import Every
 
 if TYPE_CHECKING:
@@ -107,6 +108,8 @@ class Logbook:
         trainer, seconds = self.trainer, self.seconds()
         loss, q = trainer.read_losses()
         if trainer.updates > self.last[2]:
+            if not math.isfinite(loss):
+                check_replay(trainer.replay, trainer.collector.name)
             check_loss(loss, self.config, trainer.env_steps, trainer.updates)
         steps = trainer.env_steps - self.last[0]
         sps = steps / max(1e-9, seconds - self.last[1])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from rlbench.native.dqn_loop import NativeIterations
 from rlbench.phases import phase
+from rlbench.trainers.finite import check_outcome, finite
 from rlbench.trainers.plan import make_plan
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ class NativeLoop:
         with phase("iterations"):
             ran = self.native.run(plan.operation, plan.argument, trainer.env_steps)
         trainer.follow(plan)
+        arrays, ended = self.native.arrays, np.array([each for _, each, _ in ran.episodes])
+        good = finite(arrays["returns"]) and finite(arrays["obs"]) and finite(ended)
+        check_outcome(good, trainer.collector.name, trainer.env_steps)
         if len(ran.losses):
             trainer.losses.add(torch.from_numpy(ran.losses))
             trainer.last_target = self.native.target

@@ -10,6 +10,7 @@ from torch import Tensor
 from rlbench.envs.batch import check_kept
 from rlbench.native.uncopied import Uncopied
 from rlbench.phases import phase
+from rlbench.trainers.finite import check_outcome
 from rlbench.trainers.iteration import Iteration, Seen
 from rlbench.trainers.orders import Orders, orders_of
 from rlbench.trainers.plan import Plan, make_plan
@@ -78,7 +79,11 @@ class TensorLoop(Uncopied):
         self.parameters.copy_(carry.parameters)
         self.target.copy_(carry.target)
         self.carry = carry._replace(parameters=self.parameters, target=self.target)
-        trainer.replay.head, trainer.replay.size = torch.stack((carry.head, carry.size)).tolist()  # sync: for the log
+        # Whatever a reward was, the sums that it went into are finite or not as it was.
+        fine = torch.cat([part.returns for part in seen]).isfinite().all() & carry.obs.isfinite().all()
+        numbers = torch.stack((carry.head, carry.size, fine.long())).tolist()  # sync: for the log
+        trainer.replay.head, trainer.replay.size, good = numbers
+        check_outcome(bool(good), trainer.collector.name, trainer.env_steps)
         losses = torch.cat([part.losses for part in seen])
         if len(losses):
             trainer.losses.add(losses)

@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import numpy as np
 import pytest
 import torch
 
@@ -149,4 +150,56 @@ class Overwriting(BatchCartPole):
 def test_observations_written_over_the_last_ones_are_refused(choices):
     trainer = DQN(SMALL, choices, Overwriting(2))
     with pytest.raises(EnvError, match="BatchCartPole: a step wrote its observations over those of the step before"):
+        trainer.train(progress=False)
+
+
+class Prices:
+    """A market whose prices leap by 600 orders of magnitude: what an account is worth, and so a reward, becomes infinite."""
+
+    close = np.where(np.arange(60) % 2, 1e300, 1e-300)
+    features = np.zeros((60, 1), np.float32)
+
+
+@pytest.mark.parametrize("learning_starts", [10, 500])  # with updates, and before the first one
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.filterwarnings("ignore:nothing will be learnt")
+def test_infinite_rewards_are_refused_in_every_loop(loop, learning_starts):
+    config = SMALL.replace(learning_starts=learning_starts, seed=2)
+    trainer = DQN(config, LOOPS[loop], lambda: TradingEnv(Prices, episode_length=10))
+    with np.errstate(all="ignore"), pytest.raises(EnvError, match="Trading-v0: .*reward .*finite"):
+        trainer.train(progress=False)
+
+
+class Blinking(BatchCartPole):
+    """Poles that once, at the twelfth step, see nothing."""
+
+    def step(self, state, action):
+        state, step = super().step(state, action)
+        self.taken = getattr(self, "taken", 0) + 1
+        return state, step if self.taken != 12 else step._replace(next_obs=step.next_obs * torch.nan)
+
+
+@pytest.mark.parametrize("loop", ["python", "tensors"])
+def test_an_observation_that_is_no_number_is_not_called_divergence(loop):
+    trainer = DQN(SMALL, LOOPS[loop], Blinking(2))
+    with pytest.raises(EnvError, match="BatchCartPole: .*observation.*finite numbers"):
+        trainer.train(progress=False)
+
+
+@pytest.mark.parametrize("replay", ["ring_numpy", "ring_torch", "deque"])
+def test_what_was_refused_is_not_in_replay(replay):
+    trainer = DQN(SMALL, Choices(replay=replay), Blinking(2))
+    with pytest.raises(EnvError, match=r"observation\[0\] is nan of env 0 at env step 24;"):
+        trainer.train(progress=False)
+    rows = trainer.replay.sample(np.arange(len(trainer.replay)))
+    assert len(rows.next_obs) == 22 and all(np.isfinite(np.asarray(row)).all() for row in rows.next_obs)
+
+
+@pytest.mark.parametrize("choices", [*LOOPS.values(), Choices(update="native")], ids=[*LOOPS, "native_update"])
+@pytest.mark.parametrize("env", [trading, "CartPole-v1"], ids=["trading", "cart_pole"])
+def test_divergence_is_the_same_error_in_every_loop(choices, env):
+    trainer = DQN(SMALL.replace(learning_rate=1e6, hidden=(16, 16)), choices, env)
+    with pytest.raises(
+        ConfigError, match=r"env step 50, after 5 updates: training has diverged. Lower learning_rate=1e\+06"
+    ):
         trainer.train(progress=False)
