@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from rlbench.trainers.logbook import Logbook
 
 
+# In one go, whatever the log wants: what each iteration lets see is kept until then, 17 bytes an env and step.
+MOST_ITERATIONS, MOST_STEPS = 8_192, 2**25
+
+
 class TensorLoop(Uncopied):
     """Runs up to the next point at which the log wants to look, and reads nothing on the host before.
 
@@ -39,7 +43,7 @@ class TensorLoop(Uncopied):
 
     def advance(self, log: Logbook) -> None:
         trainer = self.trainer
-        wanted = -(-log.room() // self.num_envs)
+        wanted = min(-(-log.room() // self.num_envs), MOST_ITERATIONS, max(1, MOST_STEPS // self.num_envs))
         plan = self._plan(wanted)
         orders, rounds = orders_of(plan, trainer.config.gradient_steps, trainer.config.tau, trainer.device)
         with phase("iterations"):
@@ -55,9 +59,9 @@ class TensorLoop(Uncopied):
         return make_plan(trainer.config, self.num_envs, trainer.env_steps, trainer.target_sync.last, iterations)
 
     def run(self, orders: Orders, rounds: tuple[int, ...]) -> list[Seen]:
-        """All iterations, or those up to a `stop()`: what each call lets see."""
+        """All iterations, or those up to a `stop()`, but one call at least: what each call lets see."""
         seen, done, before, steps = [], 0, 0, self.trainer.config.gradient_steps
-        while done < len(rounds) and not self.trainer.stopping:
+        while done < len(rounds) and not (seen and self.trainer.stopping):
             piece = self.piece(rounds[done:])
             seen.append(self.call(orders.part(done, piece, before, steps), piece))
             done, before = done + len(piece), before + sum(piece)

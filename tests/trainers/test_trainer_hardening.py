@@ -1,7 +1,10 @@
 """What a trainer meets when it is used in ways that nobody planned: every loop does the right thing, or says what is wrong."""
 
 import copy
+import os
 import pickle
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from rlbench import DQN, Choices, ConfigError, DQNConfig, simulate
 from rlbench.envs.batch_cartpole import BatchCartPole
 from rlbench.envs.spaces import EnvError
 from rlbench.envs.trading import TradingEnv
+from rlbench.speedups.loop import NoLog
 
 SMALL = DQNConfig(
     total_timesteps=200,
@@ -203,3 +207,47 @@ def test_divergence_is_the_same_error_in_every_loop(choices, env):
         ConfigError, match=r"env step 50, after 5 updates: training has diverged. Lower learning_rate=1e\+06"
     ):
         trainer.train(progress=False)
+
+
+class StopsWhenAsked(NoLog):
+    """A stop that comes after the loop has begun an advance, as one from another thread or an interrupt may."""
+
+    def __init__(self, trainer):
+        self.trainer = trainer
+
+    def room(self):
+        self.trainer.stop()
+        return 50
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_stop_in_the_middle_of_an_advance(loop):
+    trainer = DQN(SMALL.replace(log_frequency=1000), LOOPS[loop], trading)
+    trainer.loop.advance(StopsWhenAsked(trainer))
+    assert trainer.env_steps == (50 if loop == "native" else 1)
+    trainer.stopping = False
+    history = trainer.train(progress=False)
+    assert history.env_steps == 200 and not history.interrupted
+    whole = DQN(SMALL, LOOPS[loop], trading).train(progress=False)
+    assert history.weights_sha256 == whole.weights_sha256
+
+
+def test_what_tensors_let_see_is_bounded_whatever_the_log_wants(monkeypatch):
+    monkeypatch.setattr("rlbench.trainers.tensor_loop.MOST_ITERATIONS", 16)
+    trainer = DQN(SMALL.replace(log_frequency=1000), LOOPS["tensors"], trading)
+    trainer.loop.advance(NoLog(10**9))
+    assert trainer.env_steps == 16
+    pieces = trainer.train(progress=False)
+    monkeypatch.undo()
+    assert pieces.weights_sha256 == DQN(SMALL, LOOPS["tensors"], trading).train(progress=False).weights_sha256
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_interrupt_ends_every_loop_with_what_was_learnt(loop):
+    trainer = DQN(SMALL.replace(total_timesteps=10**8, log_frequency=10**8), LOOPS[loop], trading)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    history = trainer.train(progress=False)
+    timer.join()
+    assert history.interrupted and 0 < history.env_steps < 10**8 and len(history.log_rows) == 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
