@@ -123,14 +123,15 @@ class Iteration:
             discount = torch.full_like(step.reward, self.config.gamma)
             flags = step.terminated, step.truncated
             rows = pack(Transitions(carry.obs, action, step.reward, step.next_obs, *flags, discount), self.spec)
-            held, slots, count = None, self.envs, len(self.envs)
+            held, kept, place, count = None, None, self.envs, len(self.envs)
         else:
-            held, rows, complete = hold(carry.held, carry.obs, action, step, self.powers, self.spec)
-            slots, count = torch.cumsum(complete, 0) - 1, complete.sum()
-        slots = (carry.head + slots) % self.capacity
-        if held is not None:
-            slots = torch.where(complete, slots, self.capacity)
-        carry.rows.index_copy_(0, slots, rows)
+            held, rows, kept = hold(carry.held, carry.obs, action, step, self.powers, self.spec)
+            place, count = torch.cumsum(kept, 0) - 1, kept.sum()
+        if len(rows) > self.capacity:  # the last ones stay: of two that go to one slot, either might
+            last = place >= count - self.capacity
+            kept = last if kept is None else kept & last
+        slots = (carry.head + place) % self.capacity
+        carry.rows.index_copy_(0, slots if kept is None else torch.where(kept, slots, self.capacity), rows)
         size = torch.clamp(carry.size + count, max=self.capacity)
         return carry._replace(held=held, head=(carry.head + count) % self.capacity, size=size)
 

@@ -251,3 +251,22 @@ def test_an_interrupt_ends_every_loop_with_what_was_learnt(loop):
     timer.join()
     assert history.interrupted and 0 < history.env_steps < 10**8 and len(history.log_rows) == 1
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_more_rows_at_once_than_replay_has_slots(n_step, monkeypatch):
+    """Of rows that go to one slot the last has to stay, also where an index named twice is written in any order."""
+    kept = torch.Tensor.index_copy_
+
+    def backwards(self, dim, index, source):
+        return kept(self, dim, index.flip(0), source.flip(0))
+
+    config = SMALL.replace(num_envs=7, buffer_size=3, n_step=n_step)
+    plain = DQN(config, LOOPS["python"], trading)
+    plain.train(progress=False)
+    monkeypatch.setattr(torch.Tensor, "index_copy_", backwards)
+    for loop in ("tensors", "native"):
+        fast = DQN(config, LOOPS[loop], trading)
+        fast.train(progress=False)
+        torch.testing.assert_close(fast.replay.rows, plain.replay.rows, rtol=1e-6, atol=1e-6)
+        assert (fast.replay.head, fast.replay.size) == (plain.replay.head, plain.replay.size)
