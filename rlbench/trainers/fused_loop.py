@@ -74,7 +74,8 @@ class FusedLoop(TensorLoop):
     def replay(self, orders: Orders) -> Seen:
         """The captured graph, which works on memory of its own; what it lets see is copied out."""
         if self.graph is None:
-            self.graph = Graph(self._calls, self.carry, orders)
+            iterations, n = self.calls * len(self.rounds), self.trainer.config.n_step
+            self.graph = Graph(self._calls, self.carry, orders, (iterations + n - 1) * self.num_envs)
         self.carry, seen = self.graph(self.carry, orders)
         return seen
 
@@ -105,33 +106,48 @@ class FusedLoop(TensorLoop):
 class Graph:
     """A function of a carry and orders captured in a CUDA graph, which always reads and writes the same memory.
 
-    The rows of replay are written where they lie. A warm-up before the capture leaves the carry as it was: what it writes into
-    replay lies in slots that the next calls fill with the same rows.
+    The rows of replay are written where they lie, at most `writes` a call.
     """
 
-    def __init__(self, function: Chunk, carry: Carry, orders: Orders) -> None:
+    seen: Seen
+
+    def __init__(self, function: Chunk, carry: Carry, orders: Orders, writes: int) -> None:
         start = time.perf_counter()
         self.carry = carry._replace(**{name: _clones(part) for name, part in carry._asdict().items() if name != "rows"})
         self.orders = Orders(*map(torch.clone, orders))
-        with torch.cuda.device(carry.obs.device):
+        self.replay = self.capture(function, writes)
+        self.capture_s = time.perf_counter() - start
+
+    def capture(self, function: Chunk, writes: int) -> Callable[[], None]:
+        """A call that goes from `carry` on and leaves in it, and in `seen`, what comes out. Changes nothing itself."""
+        with torch.cuda.device(self.carry.obs.device):
             side, current = torch.cuda.Stream(), torch.cuda.current_stream()
             side.wait_stream(current)
             with torch.cuda.stream(side):
-                for _ in range(WARM_UP_CALLS):
-                    function(self.carry, self.orders)
+                warm_up(function, self.carry, self.orders, writes)
             current.wait_stream(side)
-            self.graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graph):
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
                 after, self.seen = function(self.carry, self.orders)
                 _copy(self.carry, after)
-        self.capture_s = time.perf_counter() - start
+        return graph.replay
 
     def __call__(self, carry: Carry, orders: Orders) -> tuple[Carry, Seen]:
         if carry is not self.carry:
             _copy(self.carry, carry)
         _copy(self.orders, orders)
-        self.graph.replay()
+        self.replay()
         return self.carry, Seen(*map(torch.clone, self.seen))
+
+
+def warm_up(function: Chunk, carry: Carry, orders: Orders, writes: int) -> None:
+    """Call it a few times, and put back the rows that it wrote over: until they are written anew, updates may draw them."""
+    capacity = len(carry.rows) - 1
+    slots = (carry.head + torch.arange(min(writes, capacity), device=carry.head.device)) % capacity
+    before = carry.rows.index_select(0, slots)
+    for _ in range(WARM_UP_CALLS):
+        function(carry, orders)
+    carry.rows.index_copy_(0, slots, before)
 
 
 def _clones(part: Any) -> Any:
