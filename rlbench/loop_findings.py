@@ -110,7 +110,7 @@ def learnt(whole: pd.DataFrame, equal: pd.DataFrame) -> Said:
         what = f"Training on {row['env']} under {row['label']}"
         text = f"{compare(what, 'training under plain', row)} {learning(row)}"
         ends = same.loc[(row["env"], row["label"])]
-        text += f" Its final return is exactly plain's on {ends['equal']} of {ends['seeds']} seeds."
+        text += f" Seed by seed, {ends['equal']} of {ends['seeds']} final returns are exactly plain's."
         if row["to_return_ratio"] == row["to_return_ratio"]:
             text += f" It reaches a return of {row['to_return']:.3g} {row['to_return_ratio']:.1f} times as soon."
         yield text, tone(row)

@@ -31,9 +31,9 @@ def new_figure(width: float = 7.5, height: float = 4.0, rows: int = 1) -> tuple[
 
 
 def plain_log(axis: Axes, which: str, low: float, high: float) -> None:
-    """A log axis from low to high with plain numbers at 1, 2, 5 and their tenfolds, or finer where it is short."""
+    """A log axis from low to high with plain numbers at 1, 2, 5 and their tenfolds: fewer if it is long, finer if short."""
     wide, middle, narrow = (1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
-    steps = wide if high / low > 8 else middle if high / low > 4 else narrow
+    steps = (1,) if high / low > 1000 else wide if high / low > 8 else middle if high / low > 4 else narrow
     if high / low < 1.6:
         ticks = [round(x, 2) for x in np.arange(0.5, 2.01, 0.05 if high / low < 1.3 else 0.1)]
     else:

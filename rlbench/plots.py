@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from rlbench.plot_style import COLOURS, DARK, GREY, MARKERS, TONES, new_figure, plain_log
+from rlbench.sentences import interval
 from rlbench.stats import interquartile_mean, stratified_bootstrap
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def ladder(rows: pd.DataFrame, title: str = "") -> Figure:
         axis.barh(y, row["aa_high"] - row["aa_low"], left=row["aa_low"], height=0.75, color="#DDDDDD")
         axis.plot([row["ratio_low"], row["ratio_high"]], [y, y], color=colour, linewidth=2.5, solid_capstyle="butt")
         axis.plot(row["ratio"], y, MARKERS[0], color=colour, markersize=7)
-        text = f"{row['ratio']:.2f}× [{row['ratio_low']:.2f}, {row['ratio_high']:.2f}]\n{row['verdict']}"
+        text = interval(row["ratio"], row["ratio_low"], row["ratio_high"]).replace(" ", "× ", 1) + f"\n{row['verdict']}"
         axis.annotate(text, (1.01, y), xycoords=("axes fraction", "data"), va="center", fontsize=8, color=DARK)
     axis.axvline(1, color="black", linewidth=1)
     known = rows.dropna(subset=["ratio"])
@@ -139,7 +140,7 @@ def phase_shares(rows: pd.DataFrame, title: str = "") -> Figure:
     figure, (axis,) = new_figure(height=1.9 + 0.55 * len(table))
     left = np.zeros(len(table))
     longest = table.sum(axis=1).max()
-    hatches = ["", "", "", "", "", "", "///", "...", "xxx", "\\\\\\"]
+    hatches = ["", "", "", "", "", "", "///", "...", "xxx", "\\\\\\", "++"]
     y = range(len(table))[::-1]
     for i, phase in enumerate(table.columns):
         width = table[phase].to_numpy()

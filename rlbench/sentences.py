@@ -15,8 +15,9 @@ ELSEWHERE = ": not measured on this machine"  # the end of a reason, as rows hav
 
 
 def interval(value: float, low: float, high: float, digits: int = 2) -> str:
-    """1.23 [1.10, 1.40]."""
-    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    """1.23 [1.10, 1.40]; with two places more where the value is below 0.1, so that it does not read as nothing."""
+    places = digits + 2 if digits and 0 < abs(value) < 0.1 else digits
+    return f"{value:.{places}f} [{low:.{places}f}, {high:.{places}f}]"
 
 
 def tone(row: Mapping[str, Any]) -> str:
@@ -46,8 +47,8 @@ def advise(row: Mapping[str, Any], switch: str) -> str:
     if row["verdict"] == "slower":
         return f"Do not turn on {switch} here: it costs time."
     if row["verdict"] == "no difference seen":
-        return f"{switch}: leave it as it is; nothing is gained here."
-    return f"{switch}: nothing to say here."
+        return f"Leave off {switch}: nothing is gained here."
+    return f"There is nothing to say here about {switch}."
 
 
 def learning(row: Mapping[str, Any]) -> str:

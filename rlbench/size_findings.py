@@ -14,10 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 AXES = {"batch": "batch size", "width": "width of the hidden layers", "network": "network"}
-COLUMNS = (
-    "label", "parameters", "update_flops", "update", "seconds", "samples_per_s", "share", "share_low", "share_high",
-    "gain_per_sample", "speed", "seeds",
-)  # fmt: skip
+COSTS = ("label", "parameters", "update_flops", "update", "seconds", "samples_per_s", "speed")
+RETURNS = ("label", "share", "share_low", "share_high", "gain_per_sample", "seeds")
 
 
 def return_against_seconds(table: pd.DataFrame, title: str = "") -> Figure:

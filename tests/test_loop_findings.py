@@ -69,7 +69,7 @@ def test_trainings_are_told_with_their_returns():
     (fast, tone), (other, _) = loop_findings.learnt(whole, equal)
     assert fast == (
         "Training on ou under fast is faster than training under plain: 8.00 [7.50, 8.50] times as fast. Learns the same. "
-        "Its final return is exactly plain's on 3 of 5 seeds. It reaches a return of 0.25 7.0 times as soon."
+        "Seed by seed, 3 of 5 final returns are exactly plain's. It reaches a return of 0.25 7.0 times as soon."
     )
     assert tone == "faster" and "reaches" not in other
 

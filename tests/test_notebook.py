@@ -43,9 +43,10 @@ def test_start_stamps_a_quick_run_and_its_findings(shown):
 
 
 def test_tables_escape_and_shorten(shown):
-    nb.table([{"name": "<b>", "value": 1234567.0, "small": 0.00012345, "none": None, "count": 12000}])
+    row = {"name": "<b>", "value": 1234567.0, "small": 0.00012345, "none": None, "count": 12000, "large": 3.0508e41}
+    nb.table([row])
     text = shown[0][0]["text/html"]
-    for part in ("&lt;b&gt;", "1,234,567", "0.000123", "–", "12,000"):
+    for part in ("&lt;b&gt;", "1,234,567", "0.000123", "–", "12,000", "3.05e+41"):
         assert part in text
 
 

@@ -55,6 +55,13 @@ def test_ladder_of_one_row_near_one_has_ticks():
     assert "1" in [label.get_text() for label in figure.axes[0].get_xticklabels()]
 
 
+def test_ladder_over_four_orders_has_few_ticks_and_names_small_ratios():
+    rows = [ratio_row("x", 0.0056, 0.0049, 0.0059, "slower"), ratio_row("y", 40.0, 39.0, 41.0, "faster")]
+    figure = drawn(plots.ladder(pd.DataFrame(rows)))
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["0.01", "0.1", "1", "10"]
+    assert "0.0056× [0.0049, 0.0059]" in words(figure)
+
+
 def test_sweep_draws_the_band_and_each_variant():
     rows = pd.DataFrame(
         [

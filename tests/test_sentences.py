@@ -50,5 +50,19 @@ def test_learning_is_said_once_and_stamped_elsewhere():
     assert s.learning({"learns": "not shown to learn the same (quick: do not cite)"}) == "Not shown to learn the same."
 
 
+def test_small_ratios_do_not_read_as_nothing():
+    assert s.interval(0.0056, 0.0049, 0.0059) == "0.0056 [0.0049, 0.0059]"
+    assert s.interval(0.1, 0.04, 0.2) == "0.10 [0.04, 0.20]" and s.interval(0.0, -1.0, 1.0) == "0.00 [-1.00, 1.00]"
+    assert s.interval(0.04, -3.0, 3.0, digits=0) == "0 [-3, 3]"
+
+
+def test_advice_is_a_sentence():
+    said = [
+        s.advise({"verdict": verdict}, "more threads")
+        for verdict in ("faster", "slower", "no difference seen", "failed")
+    ]
+    assert all(text[0].isupper() and text.endswith(".") and "more threads" in text for text in said)
+
+
 def test_seconds_take_a_fitting_unit():
     assert [s.seconds(x) for x in (2.0, 0.0015, 2e-6, 3e-9)] == ["2 s", "1.5 ms", "2 µs", "3 ns"]

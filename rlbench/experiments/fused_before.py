@@ -27,7 +27,7 @@ def mark(size: int, device: str | torch.device) -> Path:
     compiling.use_cache_folder()
     folder = os.environ.get(compiling.CACHE_VARIABLE)
     made_of = [PACKAGE / "random.py", *(path for name in TRACED for path in sorted((PACKAGE / name).glob("*.py")))]
-    digest = hashlib.sha256(f"{torch.__version__} {device} {size} {torch.get_num_threads()}".encode())
+    digest = hashlib.sha256(f"{torch.__version__} {torch.device(device).type} {size} {torch.get_num_threads()}".encode())
     for path in made_of:
         digest.update(path.read_bytes())
     base = Path(folder) if folder else compiling.cache_folder()

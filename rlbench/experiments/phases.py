@@ -15,7 +15,9 @@ from rlbench.results import Row, new_row
 from rlbench.speedups import Choices
 from rlbench.trainers.dqn import DQN
 
-ORDER = ("env", "action", "store", "sample", "transfer", "forward", "backward", "optimizer", "update", "sync", "other")
+PARTS = ("env", "action", "store", "sample", "transfer", "forward", "backward", "optimizer", "update", "sync")
+# A loop that runs many iterations in one call is one phase; its parts show under the Python loop.
+ORDER = (*PARTS, "iterations", "other")
 
 
 def profile(

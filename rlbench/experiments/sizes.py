@@ -33,8 +33,8 @@ AXES = ("batch", "width", "network")  # what a configuration changes; the first 
 
 def settings(quick: bool = False, **changes: Any) -> DQNConfig:
     """What is changed one at a time: the trading preset with a smaller batch, and a step size that learns within its time."""
-    own = {"batch_size": 128, "learning_rate": 3e-3, "learning_starts": 500, "eval_episodes": 40}
-    return DQNConfig.preset("trading", **{**own, "total_timesteps": 6_000 if quick else 60_000, **changes})
+    own = {"batch_size": 128, "learning_rate": 3e-3, "learning_starts": 500, "eval_episodes": 20 if quick else 40}
+    return DQNConfig.preset("trading", **{**own, "total_timesteps": 4_000 if quick else 60_000, **changes})
 
 
 def market(bars: int = BARS, seed: int = 1) -> Market:

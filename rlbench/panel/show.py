@@ -98,7 +98,8 @@ class _Table:
         self.table = table
 
     def _repr_html_(self) -> str:
-        return self.table.to_html(index=False, border=0, escape=True)
+        body = self.table.to_html(index=False, border=0, escape=True, justify="left")
+        return body.replace("<td>", '<td style="text-align:left">')
 
     def __repr__(self) -> str:
         return self.table.to_string(index=False)

@@ -71,6 +71,18 @@ def test_phases_add_up_to_the_whole():
     assert set(rows["phase"]) == set(phases.ORDER)
 
 
+def test_a_loop_of_many_iterations_in_a_call_is_one_phase():
+    fast = Choices.fast()
+    named = {"fast": fast, "parts": fast.replace(loop="python")}
+    if SPEEDUPS["loop"].requires("native", None, None, torch.device("cpu"), None):
+        pytest.skip("no C compiler")
+    rows = pd.DataFrame(phases.profile(SMALL, named, repeats=1, device="cpu", progress=False))
+    seconds = rows.pivot(index="phase", columns="name", values="seconds")
+    assert seconds.loc["iterations", "fast"] > 0 == seconds.loc["iterations", "parts"]
+    assert not seconds.loc[list(phases.PARTS), "fast"].any()
+    assert (seconds.loc[["env", "action", "store", "sample", "update"], "parts"] > 0).all()
+
+
 def test_every_replay_gives_the_same_answer_and_a_broken_one_does_not():
     slot = SPEEDUPS["replay"]
     rows = same_answers(slot, [1, 3], [0], "cpu")
