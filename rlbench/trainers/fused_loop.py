@@ -25,17 +25,33 @@ WARM_UP_CALLS = 3  # before the capture, so that libraries have set themselves u
 Chunk = Callable[[Carry, Orders], tuple[Carry, Seen]]
 
 
-_kept: dict[Hashable, Compiled] = {}
+KEPT = 32  # most compiled functions that a process keeps
+# The settings that become part of a compiled iteration; others reach it as data, or not at all.
+SETTINGS = ("gamma", "n_step", "buffer_size", "batch_size", "gradient_steps", "double_dqn", "huber", "max_grad_norm")
+NETWORK = ("network", "hidden")
+
+_kept: dict[Hashable, Compiled] = {}  # the last used one last
 
 
 def compiled_for(iteration: Iteration, rounds: tuple[int, ...]) -> Compiled:
     """The compiled call of iterations with these rounds: the one that an equal training had before in this process, if any."""
-    env = iteration.env
-    sizes = tuple(sorted((name, value) for name, value in vars(env).items() if isinstance(value, int | float | str)))
-    key = (iteration.config.replace(seed=0), type(env), sizes, str(env.device), rounds, torch.get_num_threads())
-    if key not in _kept:
-        _kept[key] = Compiled(lambda iteration, carry, orders: iteration(carry, orders, rounds))
-    return _kept[key]
+    env, settings = iteration.env, tuple(getattr(iteration.config, name) for name in SETTINGS + NETWORK)
+    own = tuple((name, _built_in(value)) for name, value in sorted(vars(env).items()) if name != "seed")
+    key = (settings, type(env), own, str(env.device), rounds, torch.get_num_threads())
+    found = _kept.pop(key, None) or Compiled(lambda iteration, carry, orders: iteration(carry, orders, rounds))
+    _kept[key] = found
+    while len(_kept) > KEPT:
+        del _kept[next(iter(_kept))]
+    return found
+
+
+def _built_in(value: Any) -> Hashable:
+    """What of an env's attribute becomes part of the compiled function: of a tensor its layout, of other data nothing."""
+    if isinstance(value, Tensor):
+        return tuple(value.shape), value.stride(), value.dtype
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return tuple(map(_built_in, value))
+    return value if isinstance(value, int | float | str | None) else None
 
 
 class FusedLoop(TensorLoop):
@@ -52,6 +68,8 @@ class FusedLoop(TensorLoop):
         self.rounds = rounds = period * repeats
         # As a tensor the seed is data: trainings that differ in it alone share what is compiled.
         iteration.seed = iteration.env.seed = torch.tensor(config.seed, device=trainer.device)
+        # An env's first state may name one tensor several times, its later ones do not: compiled code tells these apart.
+        self.carry = self.carry._replace(env=_clones(self.carry.env))
         self.compiled = compiled_for(iteration, rounds)
         self.compilations, self.compile_s = self.compiled.compilations, self.compiled.compile_s  # before this trainer
         self.graph: Graph | None = None

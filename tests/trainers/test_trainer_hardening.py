@@ -312,3 +312,20 @@ def test_a_captured_loop_does_what_python_does(changes, monkeypatch):
     columns = ["env_step", "updates", "loss", "q"]
     np.testing.assert_allclose(one.to_frame()[columns], other.to_frame()[columns], rtol=1e-3, atol=1e-5)
     assert [row[0] for row in one.episode_rows] == [row[0] for row in other.episode_rows]
+
+
+def test_no_training_is_said_to_have_compiled_anew(monkeypatch):
+    """Neither from the first step on, whose state names one tensor twice, nor beside others with other costs or prices."""
+    monkeypatch.setattr("rlbench.compile.BACKEND", "eager")
+    monkeypatch.setattr(fused_loop, "_kept", {})
+    short = simulate.ornstein_uhlenbeck(90, seed=4)
+    runs = [
+        (SMALL.replace(learning_starts=0, train_frequency=1), trading),
+        (SMALL.replace(train_frequency=1), lambda: TradingEnv(MARKET, episode_length=20, fee=0.01)),
+        (SMALL.replace(train_frequency=1), lambda: TradingEnv(short, episode_length=20)),
+        (SMALL.replace(train_frequency=1, seed=9, learning_rate=1e-3, tau=0.5), trading),
+    ]
+    trainers = [DQN(config, Choices(loop="fused"), env) for config, env in runs]
+    assert [trainer.train(progress=False).recompiles for trainer in trainers] == [0, 0, 0, 0]
+    assert trainers[0].loop.compiled is trainers[3].loop.compiled  # what differs is data
+    assert trainers[0].loop.compiled.compilations == 1 and len(fused_loop._kept) == 3
