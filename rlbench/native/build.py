@@ -19,7 +19,9 @@ from functools import cache
 from pathlib import Path
 
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-std=gnu11", "-shared", "-fPIC")
-EXACT = ("-ffp-contract=off",)  # no fused multiply-adds: every operation rounds as it does in Python
+# No fused multiply-adds: every operation rounds as it does in Python. Traps of the processor, which nobody has set, would keep
+# the compiler from making vector code of what it may not do for every element.
+EXACT = ("-ffp-contract=off", "-fno-trapping-math")
 CACHE_VARIABLE = "RLBENCH_CACHE"
 
 
@@ -57,6 +59,13 @@ def load(name: str, exact: bool = False) -> ctypes.CDLL:
     except (OSError, subprocess.TimeoutExpired) as error:
         hint = f"set {CACHE_VARIABLE} to a folder that can be written"
         raise BuildError(f"{name} could not be built and loaded ({error}): {hint}") from error
+
+
+def check_layout(library: ctypes.CDLL, name: str, kind: type[ctypes.Structure]) -> None:
+    """Refuse to hand a C function a struct of another size than it was built for, which would corrupt memory."""
+    built, here = ctypes.c_int64.in_dll(library, f"{name}_bytes").value, ctypes.sizeof(kind)
+    if built != here:
+        raise BuildError(f"struct {name} has {built} bytes in C and {here} in {kind.__name__}: bring the two into step")
 
 
 def find_compiler() -> str:

@@ -12,6 +12,8 @@ struct cart_pole {  // kept in step with CartPole in envs.py
     int64_t *steps, *episode; // (N,)
 };
 
+const int64_t cart_pole_bytes = sizeof(struct cart_pole);
+
 static void put(const double *state, float *obs) {
     for (int d = 0; d < 4; d++) obs[d] = (float)state[d];
 }

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rlbench.batch import Transitions, Updated
-from rlbench.native.build import load, take_build_seconds
+from rlbench.native.build import check_layout, load, take_build_seconds
 from rlbench.native.uncopied import Uncopied
 
 WIDE = 16  # floats in a vector of dqn_update.c
@@ -103,6 +103,7 @@ class NativeUpdate(Uncopied):
         if layers is None or slow is None:
             raise TypeError("the native update takes Linear and ReLU layers in float32 on the CPU.")
         library = load("dqn_update")
+        check_layout(library, "job", Job)
         self.build_s = take_build_seconds()
         self._update, self._work_size = library.dqn_update, library.dqn_work_size
         self._update.restype, self._work_size.restype = ctypes.c_float, ctypes.c_int64

@@ -27,6 +27,8 @@ struct loop {  // kept in step with Loop in dqn_loop.py
     int64_t *lengths, *finished_length, *finished_step;
 };
 
+const int64_t loop_bytes = sizeof(struct loop);
+
 static int64_t best_action(const float *q, int64_t actions) {  // the first of equals; a NaN is the best, as in PyTorch
     int64_t best = 0;
     for (int64_t a = 0; a < actions && !isnan(q[best]); a++)

@@ -11,7 +11,7 @@ import torch
 from rlbench.buffers import RingTorch
 from rlbench.buffers.rows import SCALARS
 from rlbench.config import DQNConfig
-from rlbench.native.build import load, take_build_seconds
+from rlbench.native.build import check_layout, load, take_build_seconds
 from rlbench.native.dqn import Job, NativeUpdate
 from rlbench.native.envs import POINTER, REAL, WHOLE, Key, NativeEnv, Step
 from rlbench.native.uncopied import Uncopied
@@ -79,6 +79,7 @@ class NativeIterations(Uncopied):
         self.update_job, self.act_job = self._job(config.batch_size), self._job(n)
         self._point_at_samples(d, width)
         library = load("dqn_loop")
+        check_layout(library, "loop", Loop)
         self._run = library.dqn_run
         self._run.restype, self._run.argtypes = WHOLE, (POINTER, WHOLE, POINTER, POINTER)
         self.build_s = take_build_seconds()

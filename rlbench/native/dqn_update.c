@@ -22,6 +22,8 @@ struct job {  // kept in step with Job in dqn.py
     const float *target;
 };
 
+const int64_t job_bytes = sizeof(struct job);
+
 // Outputs of every layer for the batch: out[l] (batch, padded width of layer l). Returns the last one.
 static float *forward(const struct job *job, const float *parameters, const float *input, int64_t stride, float *work, float **out) {
     for (int64_t l = 0; l < job->layers; l++) {

@@ -11,11 +11,11 @@ import torch
 from rlbench.envs.batch import BatchEnv
 from rlbench.envs.batch_cartpole import BatchCartPole
 from rlbench.envs.batch_trading import BatchTrading
-from rlbench.native.build import load, take_build_seconds
+from rlbench.native.build import check_layout, load, take_build_seconds
 from rlbench.native.uncopied import Uncopied
 from rlbench.random import Purpose, key
 
-BLOCK = 65_536  # bytes of outcomes that are allocated at once
+BLOCK = 1 << 20  # bytes of outcomes that are allocated at once
 POINTER, WHOLE, REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 
 
@@ -59,7 +59,21 @@ class Trading(ctypes.Structure):
         *((n, POINTER) for n in ["position", "buy_divisor", "sell_divisor"]),
         *(
             (n, POINTER)
-            for n in ["ticker", "bar", "end", "held", "episode", "cash", "shares", "equity", "entry", "exposure"]
+            for n in [
+                "ticker",
+                "bar",
+                "end",
+                "held",
+                "episode",
+                "ended",
+                "cash",
+                "shares",
+                "equity",
+                "entry",
+                "exposure",
+                "growth",
+                "profit",
+            ]
         ),
     )
 
@@ -85,7 +99,9 @@ class NativeEnv(Uncopied):
         for field, array in self.arrays.items():
             setattr(self.struct, field, array.ctypes.data)
         self.address = ctypes.addressof(self.struct)
-        self.function = getattr(load(name, exact=True), f"{name}_step")
+        library = load(name, exact=True)
+        check_layout(library, name, type(self.struct))
+        self.function = getattr(library, f"{name}_step")
         self.function.restype, self.function.argtypes = WHOLE, (POINTER, POINTER)
         self.build_s = take_build_seconds()
         self._allocate()
@@ -186,6 +202,9 @@ def _trading_arrays(core: BatchTrading, state: Any) -> dict[str, np.ndarray]:
         equity=state.equity,
         entry=state.entry_equity,
         exposure=state.position,
+        ended=torch.zeros_like(state.bar),
+        growth=torch.ones_like(state.equity),
+        profit=torch.zeros_like(state.equity),
     )
 
 

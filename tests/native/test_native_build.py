@@ -99,3 +99,13 @@ def test_an_optimizer_beside_it_is_refused():
     with pytest.raises(ChoiceError, match="optimizer='foreach' cannot be used: update='native' has an Adam of its own"):
         DQN(SMALL, Choices(update="native", optimizer="foreach"))
     assert "optimizer" not in Choices.fast().in_use()
+
+
+def test_structs_of_another_size_than_the_code_was_built_for_are_refused():
+    import ctypes
+
+    class Short(ctypes.Structure):
+        _fields_ = (("layers", ctypes.c_int64),)
+
+    with pytest.raises(build.BuildError, match=r"struct job has \d+ bytes in C and 8 in Short"):
+        build.check_layout(build.load("dqn_update"), "job", Short)

@@ -58,7 +58,7 @@ def test_ruin_is_reached():
     assert sum(ours[2].sum() for ours, _ in both(core, 200)) > 0
 
 
-def test_trading_rewards_equal_the_single_env_to_the_last_bit():
+def test_trading_rewards_are_within_two_units_in_the_last_place_of_the_single_env():
     market = MARKETS[0]
     single, env = TradingEnv(market, episode_length=100), NativeEnv(BatchTrading(market, 1, episode_length=100, seed=5))
     obs, _ = single.reset(options={"start": int(env.arrays["bar"][0])})
@@ -66,7 +66,8 @@ def test_trading_rewards_equal_the_single_env_to_the_last_bit():
     for action in np.random.default_rng(1).integers(0, 3, 100):
         _, reward, terminated, truncated, after = env.step(np.array([action]))
         obs, expected, *flags, _ = single.step(action)
-        assert reward[0] == expected and [terminated[0], truncated[0]] == flags and np.array_equal(after[0], obs)
+        assert abs(reward[0] - expected) <= 2 * np.spacing(abs(expected))
+        assert [terminated[0], truncated[0]] == flags and np.array_equal(after[0], obs)
     assert truncated[0]
 
 
@@ -116,3 +117,20 @@ def test_the_collector_hands_out_new_arrays_and_counts_episodes():
         assert np.array_equal(collector.obs, collected.next_obs) == (k != 2)
     assert finished == [[], [], [(3.0, 3), (3.0, 3)], []]
     assert all(np.array_equal(array, copy) for array, copy in seen)
+
+
+def test_the_logarithm_near_and_far_from_one():
+    """Against 50 digits: within two units in the last place, also where the series of numbers near 1 does not serve."""
+    from decimal import Decimal, getcontext
+
+    getcontext().prec = 50
+    market = MARKETS[0]
+    ratios = np.concatenate(
+        (1 + np.geomspace(1e-15, 0.249, 40), 1 - np.geomspace(1e-15, 0.249, 40), [0.75, 1.25, 3.0, 1e-3, 1.0])
+    )
+    env = NativeEnv(BatchTrading(market, len(ratios), fee=0.0))
+    env.arrays["equity"][:] = 1.0 / ratios  # flat accounts of one unit of cash: equity becomes 1
+    _, reward, *_ = env.step(np.full(len(ratios), 1))
+    for growth, found in zip(1.0 / (1.0 / ratios), reward, strict=True):
+        exact = Decimal(float(growth)).ln()
+        assert abs(Decimal(float(found)) - exact) <= 2 * Decimal(float(np.spacing(abs(float(exact)))))
