@@ -51,7 +51,12 @@ class VectorCollector:
         self._resetting = np.zeros(self.num_envs, bool)  # NEXT_STEP: the coming call only resets these
 
     def _first_reset(self, seed: int) -> tuple[Any, dict]:
-        """Seed each environment by itself, or, where the vector env takes one number for all, with the first's."""
+        """Seed each environment by itself, or, where the vector env takes one number for all, with the first's.
+
+        The face of a batch env takes the seed itself, from which its core starts in every other loop.
+        """
+        if self.hands_out_copies:
+            return self.envs.reset(seed=seed)
         seeds = [env_seed(seed, Purpose.RESET, i) for i in range(self.num_envs)]
         import gymnasium
 
