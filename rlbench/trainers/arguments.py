@@ -10,7 +10,7 @@ import torch
 
 from rlbench.config import ConfigError, DQNConfig
 from rlbench.envs.make import factory_of
-from rlbench.envs.source import EnvSource
+from rlbench.envs.source import EnvSource, is_batch
 from rlbench.envs.spaces import EnvError, EnvSpec, describe_spaces
 from rlbench.speedups import ChoiceError, Choices
 from rlbench.trainers.schedule import warn_without_updates
@@ -40,7 +40,12 @@ def evaluation_factory(env: Any, eval_env: Any, config: DQNConfig, collector: An
     """
     if not config.eval_episodes:
         return None
-    make = factory_of(env if eval_env is None else eval_env)
+    given = env if eval_env is None else eval_env
+    if is_batch(given):
+        raise EnvError(
+            f"{given.name} has no single environments to evaluate on: pass eval_env=, an id or a factory, or set eval_episodes=0."
+        )
+    make = factory_of(given)
     if eval_env is not None or callable(env):
         _check_made(make(), collector)
     return make

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from rlbench import DQN, Choices, ConfigError, DQNConfig, simulate
+from rlbench import DQN, Choices, ConfigError, DQNConfig, envs, simulate
 from rlbench.envs.batch_cartpole import BatchCartPole
 from rlbench.envs.spaces import EnvError
 from rlbench.envs.trading import TradingEnv
@@ -329,3 +329,30 @@ def test_no_training_is_said_to_have_compiled_anew(monkeypatch):
     assert [trainer.train(progress=False).recompiles for trainer in trainers] == [0, 0, 0, 0]
     assert trainers[0].loop.compiled is trainers[3].loop.compiled  # what differs is data
     assert trainers[0].loop.compiled.compilations == 1 and len(fused_loop._kept) == 3
+
+
+@pytest.mark.parametrize("face", ["BatchTradingEnv", "BatchCartPoleEnv"])
+def test_a_face_of_a_batch_env_has_the_same_episodes_in_every_loop(face):
+    def make():
+        arguments = (MARKET,) if face == "BatchTradingEnv" else ()
+        return getattr(envs, face)(*arguments, num_envs=3, seed=77)
+
+    config = SMALL.replace(start_e=1.0, end_e=1.0, seed=5)  # what is learnt leads nowhere else
+    rows = []
+    for choices in LOOPS.values():
+        trainer = DQN(config, choices, make())
+        trainer.train(progress=False)
+        rows.append(trainer.replay.rows)
+    assert len(trainer.replay) == 100
+    torch.testing.assert_close(rows[1], rows[0], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(rows[2], rows[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("choices", LOOPS.values(), ids=LOOPS)
+def test_a_batch_env_alone_says_how_it_can_be_evaluated(choices):
+    config = SMALL.replace(eval_episodes=3)
+    for given in ({}, {"eval_env": BatchCartPole(4)}):
+        with pytest.raises(EnvError, match="BatchCartPole has no single environments to evaluate on: pass eval_env="):
+            DQN(config, choices, BatchCartPole(4), **given)
+    history = DQN(config, choices, BatchCartPole(4), eval_env="CartPole-v1").train(progress=False)
+    assert len(history.returns) == 3
