@@ -44,6 +44,7 @@ class RingFrames:
         self.last = np.zeros((self.num_envs, self.window * self.features), np.float32)  # each env's newest window
         self._envs = np.arange(self.num_envs)
         self._back = np.arange(-self.window, 1) * self.num_envs  # (w + 1,)
+        self._back_there = torch.from_numpy(self._back).to(self.device)
 
     def __len__(self) -> int:
         return len(self.rest)
@@ -147,6 +148,5 @@ class RingFrames:
             frames = self.frames.numpy()  # sync: host memory, a view
             return torch.from_numpy(frames.take(where, 0).reshape(len(at), -1))
         at = (index if isinstance(index, Tensor) else torch.from_numpy(index)).to(self.device)
-        back = torch.from_numpy(self._back).to(self.device)
-        where = (self.newest.index_select(0, at)[:, None] + back) % len(self.frames)  # (B, w + 1)
+        where = (self.newest.index_select(0, at)[:, None] + self._back_there) % len(self.frames)  # (B, w + 1)
         return self.frames.index_select(0, where.view(-1)).view(len(at), -1)
