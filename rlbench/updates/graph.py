@@ -48,11 +48,13 @@ class GraphUpdate(ChunkedUpdate):
         with torch.cuda.device(self.parameters.device):
             side, current = torch.cuda.Stream(), torch.cuda.current_stream()
             side.wait_stream(current)
-            with torch.cuda.stream(side):
-                for _ in range(WARM_UP_CALLS):
-                    super().run(self.inputs)
-            current.wait_stream(side)
-            torch._foreach_copy_(self.changing(), before)
+            try:
+                with torch.cuda.stream(side):
+                    for _ in range(WARM_UP_CALLS):
+                        super().run(self.inputs)
+            finally:  # where memory runs out, too, nothing has been learnt
+                current.wait_stream(side)
+                torch._foreach_copy_(self.changing(), before)
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
                 self.outputs = super().run(self.inputs)
