@@ -90,8 +90,8 @@ def device_spans(events: Iterable[Any]) -> dict[str, list[Span]]:
     """(start, end) in microseconds of what ran on the device, from a profiler's events: kernels, copies, and all."""
     spans: dict[str, list[Span]] = {"kernels": [], "copies": [], "all": []}
     for event in events:
-        if event.device_type != torch.autograd.DeviceType.CUDA:
-            continue
+        if event.device_type != torch.autograd.DeviceType.CUDA or getattr(event, "is_user_annotation", False):
+            continue  # an annotation is a range around kernels, idle time between them included
         span = (float(event.time_range.start), float(event.time_range.end))
         kind = "copies" if event.name.lower().startswith(COPIES) else "kernels"
         spans[kind].append(span)

@@ -5,17 +5,24 @@ import os
 import pickle
 import signal
 import threading
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from rlbench import DQN, Choices, ConfigError, DQNConfig, envs, simulate
+from rlbench.batch import Transitions
 from rlbench.envs.batch_cartpole import BatchCartPole
 from rlbench.envs.spaces import EnvError
 from rlbench.envs.trading import TradingEnv
+from rlbench.gpu_check import busy
+from rlbench.models import mlp
 from rlbench.speedups.loop import NoLog
 from rlbench.trainers import fused_loop
+from rlbench.updates.compiled import in_place
+from rlbench.updates.graph import GraphUpdate
 
 SMALL = DQNConfig(
     total_timesteps=200,
@@ -356,3 +363,54 @@ def test_a_batch_env_alone_says_how_it_can_be_evaluated(choices):
             DQN(config, choices, BatchCartPole(4), **given)
     history = DQN(config, choices, BatchCartPole(4), eval_env="CartPole-v1").train(progress=False)
     assert len(history.returns) == 3
+
+
+def test_memory_that_runs_out_in_a_warm_up_has_taught_nothing(monkeypatch):
+    stream = SimpleNamespace(wait_stream=lambda other: None)
+    for name, value in (
+        ("device", nullcontext()),
+        ("Stream", stream),
+        ("current_stream", stream),
+        ("stream", nullcontext()),
+    ):
+        monkeypatch.setattr(torch.cuda, name, lambda *given, value=value: value)
+    calls = iter((False, True))
+
+    class Failing(GraphUpdate):
+        def function(self, count, batch):
+            update = in_place(self.network, self.settings, count)
+
+            def run(*arguments):
+                if next(calls):
+                    raise torch.OutOfMemoryError("no room")
+                return update(*arguments)
+
+            return run
+
+    generator = torch.Generator().manual_seed(0)
+    online, target = (mlp(3, (4,), 2, generator) for _ in range(2))
+    update = Failing(online, target, DQNConfig(), None)
+    before = [tensor.clone() for tensor in update.changing()]
+    columns = [torch.ones(5) for _ in range(4)]
+    with pytest.raises(torch.OutOfMemoryError):
+        update(
+            Transitions(
+                torch.ones(5, 3), torch.zeros(5, dtype=torch.int64), columns[0], torch.ones(5, 3), *columns[1:]
+            ),
+            1e-3,
+        )
+    assert all(torch.equal(a, b) for a, b in zip(update.changing(), before, strict=True))
+
+
+def test_an_annotation_is_no_kernel():
+    """A range that somebody named spans the idle time between kernels: counted, it would make any GPU look busy."""
+    span = SimpleNamespace(start=0, end=9), SimpleNamespace(start=0, end=1)
+    events = [
+        SimpleNamespace(
+            name="step", device_type=torch.autograd.DeviceType.CUDA, time_range=span[0], is_user_annotation=True
+        ),
+        SimpleNamespace(
+            name="gemm", device_type=torch.autograd.DeviceType.CUDA, time_range=span[1], is_user_annotation=False
+        ),
+    ]
+    assert busy.device_spans(events) == {"kernels": [(0.0, 1.0)], "copies": [], "all": [(0.0, 1.0)]}
