@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from rlbench.experiments.environments import without
 from rlbench.files import write_text
 from rlbench.results import Row
 from rlbench.speedups import SPEEDUPS, Speedup
+from rlbench.timing import synchronize
 
 PACKAGE = Path(compiling.__file__).parent
 TRACED = ("trainers", "updates", "envs", "buffers", "models", "speedups")  # folders whose code it is made of
@@ -27,7 +29,9 @@ def mark(size: int, device: str | torch.device) -> Path:
     compiling.use_cache_folder()
     folder = os.environ.get(compiling.CACHE_VARIABLE)
     made_of = [PACKAGE / "random.py", *(path for name in TRACED for path in sorted((PACKAGE / name).glob("*.py")))]
-    digest = hashlib.sha256(f"{torch.__version__} {torch.device(device).type} {size} {torch.get_num_threads()}".encode())
+    digest = hashlib.sha256(
+        f"{torch.__version__} {torch.device(device).type} {size} {torch.get_num_threads()}".encode()
+    )
     for path in made_of:
         digest.update(path.read_bytes())
     base = Path(folder) if folder else compiling.cache_folder()
@@ -46,6 +50,26 @@ def slot_for(sizes: Sequence[int], device: str | torch.device, quick: bool) -> t
         "once one has, quick runs on this machine do too."
     )
     return without(slot, "fused"), text
+
+
+def compile_seconds(slot: Speedup, sizes: Sequence[int], device: str | torch.device, seed: int = 0) -> list[Row]:
+    """What the first call of the fused loop takes beyond the second one, for each size: size, compile_s. None without it.
+
+    To be called before anything else compiles the same.
+    """
+    rows = []
+    for size in sizes if "fused" in slot.variants else ():
+        if slot.requires("fused", None, None, torch.device(device), None):
+            continue
+        times, start = [], time.perf_counter()
+        call = slot.bind(slot.variants["fused"], slot.make_inputs(size, seed, str(device)))
+        for _ in range(2):
+            call()
+            synchronize(device)
+            times.append(time.perf_counter() - start)
+            start = time.perf_counter()
+        rows.append({"size": size, "compile_s": times[0] - times[1]})
+    return rows
 
 
 def leave_marks(rows: Sequence[Row]) -> None:

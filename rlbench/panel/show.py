@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from typing import Any
@@ -99,7 +100,7 @@ class _Table:
 
     def _repr_html_(self) -> str:
         body = self.table.to_html(index=False, border=0, escape=True, justify="left")
-        return body.replace("<td>", '<td style="text-align:left">')
+        return re.sub(r"<(td|th)>", r'<\1 style="text-align:left">', body)
 
     def __repr__(self) -> str:
         return self.table.to_string(index=False)

@@ -1,6 +1,7 @@
 """Iterations under every loop, the bound that a dear env sets, whole trainings: rows and hand-worked numbers."""
 
 import math
+import time
 
 import pandas as pd
 import pytest
@@ -114,6 +115,17 @@ def test_returns_are_counted_as_equal_within_a_seed():
     assert "gone" not in found.index
     points = loop_trainings.on_the_clock(rows)
     assert list(points["name"]) == ["plain"] * 3 + ["fast"] * 3 and set(points["seconds"]) == {1.5}
+
+
+def test_seconds_of_compiling_are_those_of_the_first_call():
+    def bind(variant, inputs):
+        waits = iter([0.05, 0.0])
+        return lambda: time.sleep(next(waits))
+
+    slot = type(SPEEDUPS["loop"])(**{**SPEEDUPS["loop"].__dict__, "bind": bind, "requires": lambda *given: None})
+    found = fused_before.compile_seconds(slot, [1, 10], "cpu")
+    assert [row["size"] for row in found] == [1, 10] and all(row["compile_s"] > 0.04 for row in found)
+    assert fused_before.compile_seconds(fused_before.without(slot, "fused"), [1], "cpu") == []
 
 
 def test_a_quick_run_leaves_out_what_it_would_have_to_compile(tmp_path, monkeypatch):
