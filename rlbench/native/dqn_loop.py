@@ -95,6 +95,7 @@ class NativeIterations(Uncopied):
         loop.loss = loss.ctypes.data
         loop.finished_return, loop.finished_length, loop.finished_step = (array.ctypes.data for array in ended)
         loop.env_steps, loop.head, loop.size = env_steps, self.replay.head, self.replay.size
+        self.update_job.step = self.updater.job.step  # which somebody may have called in between
         bad = self._run(ctypes.addressof(loop), len(operation), operation.ctypes.data, argument.ctypes.data)
         self.replay.head, self.replay.size = loop.head, loop.size
         self.updater.job.step = self.update_job.step

@@ -34,6 +34,7 @@ class NativeLoop:
         steps = min(log.room(), MOST_STEPS)
         last_sync = trainer.target_sync.last
         plan = make_plan(trainer.config, self.num_envs, trainer.env_steps, last_sync, -(-steps // self.num_envs))
+        self.native.struct.iteration, self.native.struct.updates = trainer.iterations, trainer.updates
         with phase("iterations"):
             ran = self.native.run(plan.operation, plan.argument, trainer.env_steps)
         trainer.follow(plan)

@@ -414,3 +414,18 @@ def test_an_annotation_is_no_kernel():
         ),
     ]
     assert busy.device_spans(events) == {"kernels": [(0.0, 1.0)], "copies": [], "all": [(0.0, 1.0)]}
+
+
+def test_an_update_between_two_native_calls_counts():
+    """Adam's correction and the numbers that draw minibatches go on from it, as they do in the Python loop."""
+    trainers = [DQN(SMALL, LOOPS[loop], trading) for loop in ("python", "native")]
+    for trainer in trainers:
+        trainer.train(
+            progress=False, on_log=lambda row, trainer=trainer: trainer.stop() if row["step"] >= 100 else None
+        )
+        trainer.update(trainer.sample())
+        trainer.train(progress=False)
+    plain, native = trainers
+    assert native.updates == native.apply_update.taken == plain.updates == 44
+    for one, other in zip(plain.online.parameters(), native.online.parameters(), strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-6)
