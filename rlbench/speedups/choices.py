@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
-import sys
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from rlbench.notices import say_once
 from rlbench.speedups.named import FAST_CPU, FAST_CUDA, NAIVE, PLAIN_CPU, PLAIN_CUDA
 from rlbench.speedups.speedup import Speedup
 
@@ -135,7 +134,7 @@ class Choices:
                 )
                 kept[slot] = usable
         for why, steps in told.items():
-            _tell_once(f"{', '.join(sorted(steps))}: {why}.")
+            say_once(f"{', '.join(sorted(steps))}: {why}.")
         return self._of(kept, {}, self.explicit)
 
     def _without_idle_loop(self, told: dict[str, list[str]]) -> dict[str, str]:
@@ -193,11 +192,6 @@ class Choices:
             return cls(**variants)
         except ChoiceError as error:
             raise ChoiceError(f"{path}: {error}") from error
-
-
-@cache
-def _tell_once(sentence: str) -> None:
-    print(sentence, file=sys.stderr)
 
 
 def _speedups() -> dict[str, Speedup]:

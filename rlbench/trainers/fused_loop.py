@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from rlbench.compile import Compiled
+from rlbench.notices import say_once
 from rlbench.speedups.loop import MOST_UNROLLED, period_of
 from rlbench.trainers.iteration import Carry, Iteration, Seen
 from rlbench.trainers.orders import Orders
@@ -93,7 +94,15 @@ class FusedLoop(TensorLoop):
         """The captured graph, which works on memory of its own; what it lets see is copied out."""
         if self.graph is None:
             iterations, n = self.calls * len(self.rounds), self.trainer.config.n_step
-            self.graph = Graph(self._calls, self.carry, orders, (iterations + n - 1) * self.num_envs)
+            try:
+                self.graph = Graph(self._calls, self.carry, orders, (iterations + n - 1) * self.num_envs)
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError as error:  # the driver's or PyTorch's; the compiled calls do without
+                say_once(f"loop='fused' goes on call by call: they could not be captured in a graph ({error}).")
+                self.carry, seen = self._calls(self.carry, orders)
+                self.calls = 1
+                return seen
         self.carry, seen = self.graph(self.carry, orders)
         return seen
 

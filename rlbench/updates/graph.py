@@ -5,16 +5,15 @@ What is captured is the compiled function. Without a compiler it is the same fun
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
-from functools import cache
 
 import torch
 from torch import Tensor
 
 from rlbench.batch import Transitions, Updated
 from rlbench.compile import why_not
+from rlbench.notices import say_once
 from rlbench.updates.compiled import ChunkedUpdate, InPlace, in_place
 
 WARM_UP_CALLS = 3  # before the capture, so that libraries have set themselves up
@@ -30,13 +29,23 @@ class GraphUpdate(ChunkedUpdate):
     inputs: Transitions
     outputs: Updated
     capture_s = 0.0
+    captures = True  # until a capture fails
 
     def run(self, batch: Transitions) -> Updated:
+        if not self.captures:
+            return super().run(batch)
         given = [t for t in batch if t is not None]
         if self.replay is None:
             self.inputs = Transitions(*(None if t is None else t.clone() for t in batch))
             start = time.perf_counter()
-            self.replay = self.capture()
+            try:
+                self.replay = self.capture()
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError as error:  # the driver's or PyTorch's; the compiled call does without
+                say_once(f"update='cuda_graph' goes on without a graph, which could not be captured ({error}).")
+                self.captures = False
+                return super().run(batch)
             self.capture_s = time.perf_counter() - start
         torch._foreach_copy_([t for t in self.inputs if t is not None], given)
         self.replay()
@@ -68,15 +77,10 @@ class GraphUpdate(ChunkedUpdate):
         reason = why_not("cuda")
         if reason is None:
             return super().function(count, batch)
-        _say_once(f"update='cuda_graph' captures what PyTorch runs eagerly: {reason}.")
+        say_once(f"update='cuda_graph' captures what PyTorch runs eagerly: {reason}.")
         return in_place(self.network, self.settings, count)
 
     @property
     def build_s(self) -> float:
         """Seconds of compilation and capture."""
         return self.capture_s
-
-
-@cache
-def _say_once(sentence: str) -> None:
-    print(sentence, file=sys.stderr)

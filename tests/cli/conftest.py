@@ -72,7 +72,7 @@ class Ran:
 @pytest.fixture
 def told_again():
     """Sentences that a process tells once are told to this test, whatever ran before."""
-    choices._tell_once.cache_clear()
+    choices.say_once.cache_clear()
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def test_without_a_compiler_fast_steps_back_with_one_notice(fresh, monkeypatch, 
     from rlbench.speedups import choices
 
     no_compiler(monkeypatch)
-    choices._tell_once.cache_clear()
+    choices.say_once.cache_clear()
     trainers = [DQN(SMALL, Choices.fast()) for _ in range(2)]
     said = capsys.readouterr().err.splitlines()
     assert said == [

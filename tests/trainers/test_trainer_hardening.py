@@ -280,47 +280,6 @@ def test_more_rows_at_once_than_replay_has_slots(n_step, monkeypatch):
         assert (fast.replay.head, fast.replay.size) == (plain.replay.head, plain.replay.size)
 
 
-class Recorded(fused_loop.Graph):
-    """A graph's handling of memory without CUDA: capturing changes nothing, and a replay runs the function again."""
-
-    def capture(self, function, writes):
-        fused_loop.warm_up(function, self.carry, self.orders, writes)
-
-        def replay():
-            after, self.seen = function(self.carry, self.orders)
-            fused_loop._copy(self.carry, after)
-
-        return replay
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"buffer_size": 20},  # full when the graph is captured, so that what lies behind the head is drawn
-        {"buffer_size": 20, "n_step": 3, "num_envs": 4, "train_frequency": 4},
-        {"buffer_size": 3, "num_envs": 4, "train_frequency": 2},
-        {"buffer_size": 1000, "tau": 0.3, "learning_starts": 0, "gradient_steps": 2},
-        {"n_step": 2, "train_frequency": 4, "anneal_lr": True},
-    ],
-)
-def test_a_captured_loop_does_what_python_does(changes, monkeypatch):
-    monkeypatch.setattr("rlbench.compile.BACKEND", "eager")
-    monkeypatch.setattr(fused_loop, "_kept", {})
-    monkeypatch.setattr(fused_loop, "Graph", Recorded)
-    config = SMALL.replace(**{"train_frequency": 1, "target_network_frequency": 7, **changes})
-    plain, fused = DQN(config, LOOPS["python"], trading), DQN(config, Choices(loop="fused"), trading)
-    fused.loop.calls = 4
-    one, other = (trainer.train(progress=False) for trainer in (plain, fused))
-    assert fused.loop.graph is not None and fused.recompiles == 0
-    torch.testing.assert_close(fused.replay.rows, plain.replay.rows, rtol=1e-6, atol=1e-6)
-    for name, weight in one.weights.items():
-        torch.testing.assert_close(other.weights[name], weight, rtol=1e-3, atol=1e-4)
-    assert (one.updates, one.target_syncs) == (other.updates, other.target_syncs)
-    columns = ["env_step", "updates", "loss", "q"]
-    np.testing.assert_allclose(one.to_frame()[columns], other.to_frame()[columns], rtol=1e-3, atol=1e-5)
-    assert [row[0] for row in one.episode_rows] == [row[0] for row in other.episode_rows]
-
-
 def test_no_training_is_said_to_have_compiled_anew(monkeypatch):
     """Neither from the first step on, whose state names one tensor twice, nor beside others with other costs or prices."""
     monkeypatch.setattr("rlbench.compile.BACKEND", "eager")
