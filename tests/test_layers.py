@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "rlbench"
 LAYERS = [
-    "config batch random notices machine probe timing phases stats results tables files progress",
+    "config batch random notices uncopied machine probe timing phases stats results tables files progress",
     "market prices features simulate envs models losses buffers native compile updates",
     "speedups",
     "trainers",

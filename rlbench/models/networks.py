@@ -30,9 +30,12 @@ def make_network(config: DQNConfig, spec: RowSpec, generator: torch.Generator | 
     return make(spec.obs_size, config.hidden, spec.num_actions, generator)
 
 
-def describe_network(config: DQNConfig, spec: RowSpec) -> dict[str, Any]:
-    """The row of a table: network, hidden, parameters, forward_flops (a row), update_flops (a minibatch)."""
-    network = make_network(config, spec, torch.Generator())
+def describe_network(config: DQNConfig, spec: RowSpec, network: nn.Module | None = None) -> dict[str, Any]:
+    """The row of a table: network, hidden, parameters, forward_flops (a row), update_flops (a minibatch).
+
+    `network` is the one that `config` and `spec` make, where there is one already.
+    """
+    network = make_network(config, spec, torch.Generator()) if network is None else network
     return {
         "network": config.network,
         "hidden": "-".join(map(str, config.hidden)) or "none",

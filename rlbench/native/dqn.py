@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from rlbench.batch import Transitions, Updated
 from rlbench.native.build import check_layout, load, take_build_seconds
-from rlbench.native.uncopied import Uncopied
+from rlbench.uncopied import Uncopied
 
 WIDE = 16  # floats in a vector of dqn_update.c
 MOST_LAYERS = 16  # kept in step with dqn_update.c

@@ -14,8 +14,8 @@ from rlbench.config import DQNConfig
 from rlbench.native.build import check_layout, load, take_build_seconds
 from rlbench.native.dqn import Job, NativeUpdate
 from rlbench.native.envs import POINTER, REAL, WHOLE, Key, NativeEnv, Step
-from rlbench.native.uncopied import Uncopied
 from rlbench.random import Purpose
+from rlbench.uncopied import Uncopied
 
 
 class Loop(ctypes.Structure):
@@ -85,11 +85,12 @@ class NativeIterations(Uncopied):
         self.build_s = take_build_seconds()
         self.struct = self._struct(config)
 
-    def run(self, operation: np.ndarray, argument: np.ndarray, env_steps: int) -> Ran:
-        """Do operations (K,) int64 with their arguments (K,) float64, the first at env step `env_steps`."""
-        loop = self.struct
-        updates, collects = int(np.count_nonzero(operation == 1)), int(np.count_nonzero(operation == 0))
-        room = collects * self.env.num_envs
+    def run(self, operation: np.ndarray, argument: np.ndarray, env_steps: int, *, iterations: int, updates: int) -> Ran:
+        """Do operations (K,) int64 with their arguments (K,) float64, the first at env step `env_steps`.
+
+        `iterations` of them collect, and `updates` are updates.
+        """
+        loop, room = self.struct, iterations * self.env.num_envs
         loss = np.empty(updates, np.float32)
         ended = np.empty(room), np.empty(room, np.int64), np.empty(room, np.int64)
         loop.loss = loss.ctypes.data

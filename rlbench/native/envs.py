@@ -12,8 +12,8 @@ from rlbench.envs.batch import BatchEnv
 from rlbench.envs.batch_cartpole import BatchCartPole
 from rlbench.envs.batch_trading import BatchTrading
 from rlbench.native.build import check_layout, load, take_build_seconds
-from rlbench.native.uncopied import Uncopied
 from rlbench.random import Purpose, key
+from rlbench.uncopied import Uncopied
 
 BLOCK = 1 << 20  # bytes of outcomes that are allocated at once
 POINTER, WHOLE, REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double

@@ -234,7 +234,7 @@ class DQN:
 
     def new_history(self) -> History:
         choices = self.choices.in_use(self.config, self.device, self.source)
-        machine, network = describe(steal_interval_s=0).to_dict(), describe_network(self.config, self.spec)
+        machine, network = describe(steal_interval_s=0).to_dict(), describe_network(self.config, self.spec, self.online)
         return History(
             dataclasses.asdict(self.config), choices, machine, network, self.config.seed, self.collector.name
         )

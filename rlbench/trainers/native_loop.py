@@ -36,7 +36,8 @@ class NativeLoop:
         plan = make_plan(trainer.config, self.num_envs, trainer.env_steps, last_sync, -(-steps // self.num_envs))
         self.native.struct.iteration, self.native.struct.updates = trainer.iterations, trainer.updates
         with phase("iterations"):
-            ran = self.native.run(plan.operation, plan.argument, trainer.env_steps)
+            counts = {"iterations": plan.iterations, "updates": plan.updates}
+            ran = self.native.run(plan.operation, plan.argument, trainer.env_steps, **counts)
         trainer.follow(plan)
         arrays, ended = self.native.arrays, np.array([each for _, each, _ in ran.episodes])
         good = finite(arrays["returns"]) and finite(arrays["obs"]) and finite(ended)

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from rlbench.envs.batch import check_kept
-from rlbench.native.uncopied import Uncopied
 from rlbench.phases import phase
 from rlbench.trainers.finite import check_outcome
 from rlbench.trainers.iteration import Iteration, Seen
 from rlbench.trainers.orders import Orders, orders_of
 from rlbench.trainers.plan import Plan, make_plan
+from rlbench.uncopied import Uncopied
 from rlbench.updates.functional import FlatNetwork
 
 if TYPE_CHECKING:

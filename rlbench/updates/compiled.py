@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from rlbench.batch import Transitions, Updated
 from rlbench.compile import Compiled
 from rlbench.config import DQNConfig
-from rlbench.native.uncopied import Uncopied
 from rlbench.phases import phase
+from rlbench.uncopied import Uncopied
 from rlbench.updates.eager import MakeOptimizer
 from rlbench.updates.functional import FlatNetwork, Moments, Settings, td_updates
 from rlbench.updates.precision import FLOAT32, Precision
