@@ -121,7 +121,7 @@ def test_order(load, told, check):
     st.sampled_from(["s", "ms", "us", "iso", "offset"]),
 )
 def test_any_order_comes_out_strictly_increasing(tmp_path_factory, minutes, form):
-    base = datetime(2021, 1, 1, tzinfo=UTC)
+    base, price = datetime(2021, 1, 1, tzinfo=UTC), 10**8  # no jump between two of these is like a split
     times = [base + timedelta(minutes=m) for m in minutes]
     write = {
         "s": lambda t: str(int(t.timestamp())), "ms": lambda t: str(int(t.timestamp()) * 10**3),
@@ -129,9 +129,9 @@ def test_any_order_comes_out_strictly_increasing(tmp_path_factory, minutes, form
         "offset": lambda t: t.astimezone(timezone(timedelta(hours=5, minutes=30))).isoformat(),
     }[form]  # fmt: skip
     path = tmp_path_factory.mktemp("t") / "p.csv"
-    path.write_text("time,close\n" + "".join(f"{write(t)},{10 + m}\n" for t, m in zip(times, minutes, strict=True)))
+    path.write_text("time,close\n" + "".join(f"{write(t)},{price + m}\n" for t, m in zip(times, minutes, strict=True)))
     market = load_prices(path)
-    assert market.close.tolist() == [10 + m for m in sorted(minutes)]
+    assert market.close.tolist() == [price + m for m in sorted(minutes)]
     assert [t.to_pydatetime() for t in market.time] == sorted(times)
 
 
