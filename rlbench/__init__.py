@@ -5,31 +5,40 @@ from __future__ import annotations
 from typing import Any
 
 from rlbench import envs
-from rlbench.config import DQN_PRESETS, ConfigError, DQNConfig
+from rlbench.config import ConfigError, DQNConfig, PPOConfig
+from rlbench.presets import DQN_PRESETS, PPO_PRESETS
 
 __version__ = "0.1.0"
 
 # Loaded on first use, so that `import rlbench` and `rlbench --help` stay light and work on a bare machine.
 _LAZY = {
+    "ActionSets": "rlbench.actions",
     "DQN": "rlbench.trainers.dqn",
     "History": "rlbench.trainers.history",
     "SPEEDUPS": "rlbench.speedups",
     "ChoiceError": "rlbench.speedups",
     "Choices": "rlbench.speedups",
+    "PPO": "rlbench.trainers.ppo",
     "load_prices": "rlbench.prices",
+    "pack": "rlbench.actions",
 }
 
 __all__ = [
     "DQN",
     "DQN_PRESETS",
+    "PPO",
+    "PPO_PRESETS",
     "SPEEDUPS",
+    "ActionSets",
     "ChoiceError",
     "Choices",
     "ConfigError",
     "DQNConfig",
     "History",
+    "PPOConfig",
     "envs",
     "load_prices",
+    "pack",
 ]
 
 

@@ -7,7 +7,9 @@ import math
 import numbers
 import typing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+from rlbench.presets import DQN_PRESETS, PPO_PRESETS
 
 
 class ConfigError(ValueError):
@@ -22,11 +24,15 @@ def option(
 
 
 NETWORKS = ("mlp", "dueling", "conv")
+OLD_LOG_PROBS = ("behaviour", "recomputed")
+OPPONENTS = ("random", "greedy", "alpha_beta_1", "alpha_beta_2", "alpha_beta_3", "alpha_beta_4")
 
 
 @dataclass(frozen=True)
 class DQNConfig:
     """Settings of a DQN. Every count of time is in real env steps, whatever the number of envs."""
+
+    trainer: ClassVar[str] = "dqn"
 
     total_timesteps: int = option(100_000, "env steps to train for", low=1)
     num_envs: int = option(1, "environments stepped together", low=1)
@@ -79,37 +85,55 @@ class DQNConfig:
         return make_config(cls, {**DQN_PRESETS[name], **changes})
 
 
-DQN_PRESETS: dict[str, dict[str, Any]] = {
-    "default": {},
-    # Fewer, larger and rarer updates on a smaller network: faster a step, not always to a return.
-    "fast": {"num_envs": 8, "batch_size": 256, "train_frequency": 16, "hidden": (64, 64)},
-    # Reaches 475 on CartPole-v1 within 100,000 steps. With a larger step size values run away above what the discount
-    # allows; three steps of reward and a step size that falls to nothing make the end of the run a good policy.
-    "cartpole": {
-        "learning_rate": 2.5e-4,
-        "anneal_lr": True,
-        "buffer_size": 100_000,
-        "train_frequency": 2,
-        "n_step": 3,
-        "exploration_fraction": 0.2,
-        "end_e": 0.04,
-        "huber": True,
-    },
-    # Rewards are nearly all noise, so batches are large and the step size falls; a position's merit shows within a few
-    # bars, so the discount is short. Many starts at once decorrelate replay.
-    "trading": {
-        "total_timesteps": 60_000,
-        "num_envs": 8,
-        "gamma": 0.7,
-        "batch_size": 512,
-        "train_frequency": 8,
-        "hidden": (64, 64),
-        "learning_rate": 1e-3,
-        "anneal_lr": True,
-        "buffer_size": 50_000,
-        "exploration_fraction": 0.6,
-    },
-}
+@dataclass(frozen=True)
+class PPOConfig:
+    """Settings of PPO. Counts are of real env steps; in a game each decision is one, whoever takes it."""
+
+    trainer: ClassVar[str] = "ppo"
+
+    total_timesteps: int = option(500_000, "env steps to train for", low=1)
+    num_envs: int = option(8, "environments or games stepped together", low=1)
+    num_steps: int = option(128, "steps of each env between rounds of updates", low=1)
+    learning_rate: float = option(2.5e-4, "step size of Adam", low=0.0, high=1e6)
+    anneal_lr: bool = option(True, "let the step size fall linearly to 0 at total_timesteps")
+    gamma: float = option(0.99, "discount of one step", low=0.0, high=1.0)
+    gae_lambda: float = option(0.95, "lambda of generalised advantage estimation", low=0.0, high=1.0)
+    batch_size: int = option(256, "samples in a minibatch, at most: a round is cut into like parts", low=1)
+    gradient_accumulation: int = option(1, "parts in which a minibatch is computed, to save memory", low=1)
+    update_epochs: int = option(4, "passes over the samples of a round", low=1)
+    norm_adv: bool = option(True, "normalise advantages in each minibatch")
+    clip_coef: float = option(0.2, "how far a probability ratio may move from 1 before it is clipped", low=0.0)
+    clip_vloss: bool = option(False, "clip the change of a value to clip_coef, too")
+    ent_coef: float = option(0.01, "weight of the entropy bonus", low=0.0)
+    vf_coef: float = option(0.5, "weight of the value loss", low=0.0)
+    max_grad_norm: float = option(0.5, "largest norm of a gradient; 0 clips nothing", low=0.0)
+    target_kl: float = option(0.0, "end a round of updates after an epoch beyond this approximate KL; 0 never", low=0.0)
+    old_log_probs: str = option(
+        "behaviour", "of ratios: those of the acting policy, or recomputed before a round", one_of=OLD_LOG_PROBS
+    )
+    hidden: tuple[int, ...] = option((64, 64), "widths of the hidden layers", low=1)
+    eval_opponent: str = option("greedy", "what a game's policy is evaluated against", one_of=OPPONENTS)
+    eval_frequency: int = option(0, "env steps between evaluations while training; 0 evaluates at the end alone", low=0)
+    eval_episodes: int = option(100, "episodes of an evaluation of the greedy policy; 0 evaluates nothing", low=0)
+    log_frequency: int = option(10_000, "env steps between rows of the history", low=1)
+    seed: int = option(1, "seed of weights, actions, minibatches and environments", low=0, high=2**63 - 1)
+
+    def __post_init__(self) -> None:
+        for field, kind in fields_of(type(self)):
+            object.__setattr__(self, field.name, checked(field, kind, getattr(self, field.name)))
+        if not self.hidden:
+            raise ConfigError("hidden=() has no layer; accepted is at least one width, such as (64, 64).")
+
+    def replace(self, **changes: Any) -> PPOConfig:
+        """A copy with some settings changed. Unknown names are refused."""
+        return make_config(type(self), {**dataclasses.asdict(self), **changes})
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> PPOConfig:
+        """The settings of a named preset (`PPO_PRESETS`), with some changed."""
+        if name not in PPO_PRESETS:
+            raise ConfigError(f"preset {name!r} is unknown: choose one of {', '.join(PPO_PRESETS)}.")
+        return make_config(cls, {**PPO_PRESETS[name], **changes})
 
 
 def fields_of(cls: type) -> list[tuple[dataclasses.Field, Any]]:

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from rlbench.batch import Decisions, Evaluated, PPOUpdated
+
 
 def next_values(q_target: Tensor, q_online: Tensor | None, next_mask: Tensor | None) -> Tensor:
     """Value of the next state: the best *legal* action's.
@@ -63,3 +65,49 @@ def td_loss(error: Tensor, huber: bool = False, weight: Tensor | None = None) ->
     """
     loss = F.smooth_l1_loss(error, torch.zeros_like(error), reduction="none") if huber else error * error
     return (loss if weight is None else weight * loss).mean()
+
+
+def ppo_loss(
+    now: Evaluated,
+    batch: Decisions,
+    clip_coef: float,
+    ent_coef: float,
+    vf_coef: float,
+    norm_adv: bool = True,
+    clip_vloss: bool = False,
+) -> PPOUpdated:
+    """The loss of PPO (Schulman et al., 2017): clipped surrogate, value error, entropy bonus; in float32.
+
+    With r = exp(log_prob now - log_prob then) and advantages A:  mean of -min(r A, clip(r, 1 - c, 1 + c) A)
+    + vf_coef * mean of (value - target)^2 / 2  - ent_coef * mean entropy.
+
+    Args:
+        now: what the policy being trained says of the batch's decisions.
+        norm_adv: bring the advantages to mean 0 and standard deviation 1; a single sample is left as it is.
+        clip_vloss: let a value move by clip_coef at most from what it was, or pay the larger of both errors.
+
+    Returns:
+        Only `loss` carries a gradient.
+    """
+    log_ratio = now.log_prob - batch.log_prob
+    ratio = log_ratio.exp()
+    advantage = normalised(batch.advantage) if norm_adv else batch.advantage
+    surrogate = torch.minimum(advantage * ratio, advantage * ratio.clamp(1 - clip_coef, 1 + clip_coef))
+    error = (now.value - batch.target).square()
+    if clip_vloss:
+        moved = batch.value + (now.value - batch.value).clamp(-clip_coef, clip_coef)
+        error = torch.maximum(error, (moved - batch.target).square())
+    policy_loss, value_loss, entropy = -surrogate.mean(), 0.5 * error.mean(), now.entropy.mean()
+    loss = policy_loss + vf_coef * value_loss - ent_coef * entropy
+    with torch.no_grad():
+        off = (ratio - 1).abs()
+        approx_kl = (ratio - 1 - log_ratio).mean()
+        others = (policy_loss, value_loss, entropy, approx_kl, (off > clip_coef).float().mean(), off.max())
+        return PPOUpdated(loss, *(part.detach() for part in others))
+
+
+def normalised(advantage: Tensor) -> Tensor:
+    """Advantages (B,) with mean 0 and standard deviation 1 (of the sample, with n - 1)."""
+    if len(advantage) < 2:
+        return advantage
+    return (advantage - advantage.mean()) / (advantage.std() + 1e-8)

@@ -32,6 +32,8 @@ class Purpose(IntEnum):
     RESET = 4  # seeds of environments
     EVALUATION = 5  # seeds of evaluation environments
     WEIGHTS = 6  # initial weights
+    OPPONENT = 7  # moves of an opponent that is part of a game
+    MINIBATCH = 8  # the order of samples in an epoch
 
 
 def mix32(x: Words) -> Words:

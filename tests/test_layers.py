@@ -8,8 +8,9 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "rlbench"
 LAYERS = [
-    "config batch random notices uncopied machine probe timing phases stats results tables files progress",
-    "market prices features simulate envs models losses buffers native compile updates",
+    "config presets actions segments batch random notices uncopied machine probe timing phases stats results tables files "
+    "progress",
+    "market prices features simulate envs models losses buffers native compile updates evaluations episodes",
     "speedups",
     "trainers",
     "measure study workloads experiments gpu_check",

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rlbench.cli.output import Output, Refusal
-from rlbench.config import DQN_PRESETS, fields_of
+from rlbench.config import fields_of
+from rlbench.presets import DQN_PRESETS
 
 if TYPE_CHECKING:
     import torch

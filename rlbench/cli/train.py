@@ -19,7 +19,8 @@ from rlbench.cli.arguments import (
     output_of,
 )
 from rlbench.cli.output import DONE, refusing
-from rlbench.config import DQN_PRESETS, DQNConfig
+from rlbench.config import DQNConfig
+from rlbench.presets import DQN_PRESETS
 
 DOCUMENT = (
     "With --json: env, preset, env_steps, updates, target_syncs, train_s and total_s (seconds of training; with set-up and "

@@ -23,8 +23,13 @@ _HOMES = {
 }
 
 
+_MODULES = ("othello", "games")  # used by their own name: rlbench.envs.othello.start()
+
+
 def __getattr__(name: str) -> Any:
     """Import the module that holds `name` when it is first asked for."""
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(sorted(_HOMES))}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

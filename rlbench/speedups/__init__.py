@@ -40,10 +40,10 @@ SPEEDUPS: dict[str, Speedup] = {
 }
 
 
-def variants_for(choices: Choices) -> dict[str, Any]:
-    """The variant of every slot; where a loop leaves no choice, the one that it works with."""
-    chosen = choices.to_dict() | loop.WORKS_WITH[choices.loop]
-    return {name: slot.variants[chosen[name]] for name, slot in SPEEDUPS.items()}
+def variants_for(choices: Choices, trainer: str = "dqn") -> dict[str, Any]:
+    """The variant of every slot of a trainer; where a loop leaves no choice, the one that it works with."""
+    chosen = choices.to_dict() | (loop.WORKS_WITH[choices.loop] if trainer == "dqn" else {})
+    return {name: slot.variants[chosen[name]] for name, slot in SPEEDUPS.items() if trainer in slot.workloads}
 
 
 __all__ = ["SPEEDUPS", "ChoiceError", "Choices", "Speedup", "variants_for"]

@@ -108,8 +108,10 @@ class Choices:
         self, slot: str, variant: str, config: Any = None, device: str | torch.device = "cpu", env: Any = None
     ) -> str | None:
         """Why a variant cannot be used, or would be ignored, beside these choices; None where nothing speaks against it."""
-        speedup = _speedups()[slot]
-        if self.loop not in speedup.loops:
+        speedup, trainer = _speedups()[slot], getattr(config, "trainer", None)
+        if trainer is not None and trainer not in speedup.workloads:
+            return f"{trainer} has no such slot; leave it out"
+        if _has_loops(speedup, trainer) and self.loop not in speedup.loops:
             return f"loop={self.loop!r} does this in its own way; leave this slot out"
         return speedup.requires(variant, self, config, torch.device(device), env)
 
@@ -119,7 +121,7 @@ class Choices:
         Steps back are told once a process, those for one reason together.
         """
         where, told = torch.device(device), {}
-        kept = self._without_idle_loop(told)
+        kept = self._without_idle_loop(told, config)
 
         def reason(slot: str, variant: str) -> str | None:
             return _speedups()[slot].requires(variant, None, config, where, env)
@@ -137,9 +139,11 @@ class Choices:
             say_once(f"{', '.join(sorted(steps))}: {why}.")
         return self._of(kept, {}, self.explicit)
 
-    def _without_idle_loop(self, told: dict[str, list[str]]) -> dict[str, str]:
+    def _without_idle_loop(self, told: dict[str, list[str]], config: Any) -> dict[str, str]:
         """The variants, with the Python loop in place of one that has no use for a slot that was set explicitly."""
-        unused = [slot for slot in sorted(self.explicit) if self.loop not in _speedups()[slot].loops]
+        trainer, slots = getattr(config, "trainer", None), _speedups()
+        own = [slot for slot in sorted(self.explicit) if _has_loops(slots[slot], trainer)]
+        unused = [slot for slot in own if self.loop not in slots[slot].loops]
         if not unused or "loop" in self.explicit:
             return dict(self._variants)
         why = f"{', '.join(f'{slot}={self._variants[slot]!r}' for slot in unused)} would be ignored by it"
@@ -192,6 +196,11 @@ class Choices:
             return cls(**variants)
         except ChoiceError as error:
             raise ChoiceError(f"{path}: {error}") from error
+
+
+def _has_loops(speedup: Speedup, trainer: str | None) -> bool:
+    """Whether a slot belongs to the trainer that has a choice of loops, as far as is known."""
+    return trainer in (None, "dqn") and "dqn" in speedup.workloads
 
 
 def _speedups() -> dict[str, Speedup]:

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from rlbench.config import DQN_PRESETS, ConfigError, DQNConfig
+from rlbench.config import ConfigError, DQNConfig
 from rlbench.envs.source import EnvSource, env_source
+from rlbench.presets import DQN_PRESETS
 from rlbench.speedups import SPEEDUPS, ChoiceError, Choices
 from rlbench.study.choice_modes import choice_plan
 from rlbench.study.variants import Plan, Variant
