@@ -7,8 +7,6 @@ from the Choices.
 from __future__ import annotations
 
 import copy
-import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,27 +17,25 @@ from rlbench.batch import Transitions
 from rlbench.buffers import NStep, RowSpec, one_step
 from rlbench.config import DQNConfig
 from rlbench.envs.source import env_source
-from rlbench.machine import describe, resolve_device
+from rlbench.machine import resolve_device
 from rlbench.models.networks import describe_network, make_network
 from rlbench.phases import phase
 from rlbench.random import Purpose, random_bits
 from rlbench.speedups import Choices, variants_for
-from rlbench.trainers.arguments import check_weights, checked_choices, evaluation_factory, rows_to_act_on
+from rlbench.trainers.arguments import check_weights, checked_choices, evaluation_factory
 from rlbench.trainers.collectors import collector_of
 from rlbench.trainers.draws import ByPriority, Uniform
-from rlbench.trainers.evaluate import evaluate
 from rlbench.trainers.explore import EpsilonGreedy
-from rlbench.trainers.finite import check_start, check_step
+from rlbench.trainers.finite import check_replay, check_start, check_step
 from rlbench.trainers.history import History
-from rlbench.trainers.interrupt import interrupt_calls
 from rlbench.trainers.logbook import Logbook
-from rlbench.trainers.memory import explain_out_of_memory
 from rlbench.trainers.plan import Plan
 from rlbench.trainers.schedule import learning_start, linear, update_points
 from rlbench.trainers.target import TargetSync
+from rlbench.trainers.trainer import Trainer
 
 
-class DQN:
+class DQN(Trainer):
     """Trains a Q-network on any Gymnasium env with Box observations and Discrete actions.
 
     Args:
@@ -52,6 +48,9 @@ class DQN:
     Raises:
         ConfigError, ChoiceError, EnvError: naming the field, what was found, and what is accepted.
     """
+
+    title = "DQN"
+    log_numbers = ("loss", "q", "epsilon")
 
     def __init__(
         self,
@@ -96,46 +95,18 @@ class DQN:
             self.draw = Uniform(config, self.replay, self.apply_update.chunk)
         self.target_sync = TargetSync(self.online, self.target, config, self.apply_update, self.precision.scaled)
         self.learning_start = learning_start(config, envs)
-        self.iterations = self.env_steps = self.updates = 0
         self.last_target: Tensor | None = None  # (B,) of the last update, read at log points
         self.loop = bound["loop"](self)
-        self.compile_told = 0.0  # seconds that the histories so far have accounted for
         self.trained = [
             *self.online.parameters(),
             *self.target.parameters(),
         ]  # to see whether they are still the networks'
-        self.stopping = False
 
-    def train(
-        self,
-        progress: bool | None = None,
-        on_log: Callable[[dict], None] | None = None,
-        tensorboard: str | None = None,
-    ) -> History:
-        """Train to `total_timesteps`, or until `stop()` or an interrupt, and evaluate the greedy policy.
+    def iterate(self, log: Logbook) -> None:
+        self.loop.advance(log)
 
-        Called again after a stop it goes on from there; each call's History has the rows and seconds of that call alone.
-
-        Args:
-            progress: False hides it; None shows a bar on a terminal, a line every few seconds elsewhere.
-            on_log: called at every log point with step, total, sps, loss, mean_return, epsilon and eta_s.
-            tensorboard: a folder for TensorBoard scalars.
-        """
+    def check_before(self) -> None:
         check_weights(self)
-        log = Logbook(self, progress, on_log, tensorboard)
-        with log, interrupt_calls(self.stop), explain_out_of_memory(self, log), self.precision.setting(), self.backend:
-            while self.env_steps < self.config.total_timesteps and not self.stopping:
-                self.loop.advance(log)
-                log.step()
-            return log.finish()
-
-    def close(self) -> None:
-        """End what the environments hold, such as processes; the trainer can still act and evaluate."""
-        self.collector.close()
-
-    def stop(self) -> None:
-        """Ask a running `train` to finish its iteration and return; from any thread."""
-        self.stopping = True
 
     def advance(self, log: Logbook) -> None:
         """One iteration, which is the algorithm: collect, update where that is due, sync the target where that is."""
@@ -193,12 +164,10 @@ class DQN:
 
     @property
     def compile_s(self) -> float:
-        """Seconds of compilation so far."""
         return self.apply_update.build_s + (0.0 if self.loop is self else self.loop.build_s)
 
     @property
     def recompiles(self) -> int:
-        """Compilations beyond the first of each function: there should be none."""
         return self.apply_update.recompiles + (0 if self.loop is self else self.loop.recompiles)
 
     @property
@@ -219,27 +188,20 @@ class DQN:
             q = q.masked_fill(~torch.from_numpy(mask).to(self.device), -torch.inf)
         return q.argmax(dim=1).cpu().numpy()  # sync: the envs need the actions
 
-    def act(self, obs: np.ndarray, mask: np.ndarray | None = None) -> int | np.ndarray:
-        """The greedy action for one observation, or an array of them for a batch, as the env numbers actions."""
-        rows, legal, single = rows_to_act_on(obs, mask, self.collector.spec)
-        actions = self.greedy(rows, legal) + self.collector.spec.first_action
-        return int(actions[0]) if single else actions
+    def describe_network(self) -> dict[str, Any]:
+        return describe_network(self.config, self.spec, self.online)
 
-    def evaluate(self, episodes: int, seed: int | None = None) -> list[float]:
-        """Returns of the greedy policy on fresh envs, the same envs' seeds at every call; none after `stop()`."""
-        if self.make_eval_env is None:
-            return []
-        seed = self.config.seed if seed is None else seed
-        return evaluate(self.greedy, self.make_eval_env, episodes, seed, lambda: self.stopping)
+    def close_history(self, history: History) -> None:
+        history.target_syncs = self.target_sync.count
 
-    def new_history(self) -> History:
-        choices = self.choices.in_use(self.config, self.device, self.source)
-        machine, network = describe(steal_interval_s=0).to_dict(), describe_network(self.config, self.spec, self.online)
-        return History(
-            dataclasses.asdict(self.config), choices, machine, network, self.config.seed, self.collector.name
-        )
-
-    def read_losses(self) -> tuple[float, float]:
-        """Mean loss since the last call, and mean target of the last update; NaN before the first one."""
+    def read_log(self) -> dict[str, float]:
+        """Mean loss since the last call, mean target of the last update, epsilon."""
         q = float("nan") if self.last_target is None else self.last_target.mean().item()  # sync: at log points
-        return self.losses.mean(), q
+        return {"loss": self.losses.mean(), "q": q, "epsilon": self.epsilon}
+
+    def check_data(self) -> None:
+        check_replay(self.replay, self.env_name)
+
+    @property
+    def network(self) -> torch.nn.Module:
+        return self.online

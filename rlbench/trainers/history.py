@@ -10,7 +10,7 @@ import pandas as pd
 from torch import Tensor
 
 EPISODE_COLUMNS = ("env_step", "seconds", "episode_return", "length")
-LOG_COLUMNS = ("env_step", "seconds", "updates", "loss", "q", "epsilon", "sps", "mean_return")
+LOG_START, LOG_END = ("env_step", "seconds", "updates"), ("sps", "mean_return")  # between them, a trainer's own
 EVALUATION_COLUMNS = ("env_step", "seconds", "mean_return", "std_return", "episodes")
 
 
@@ -24,11 +24,13 @@ class History:
     network: dict[str, Any]  # its parameters, and operations of a forward pass and of an update
     seed: int
     env: str
+    log_numbers: tuple[str, ...] = ("loss",)  # what the trainer notes at a log point
     episode_rows: list[tuple] = field(default_factory=list)
     log_rows: list[tuple] = field(default_factory=list)
     evaluation_rows: list[tuple] = field(default_factory=list)
     returns: list[float] = field(default_factory=list)  # of the final policy, an episode each
-    weights: dict[str, Tensor] = field(default_factory=dict)  # of the online network, on the CPU
+    strength: dict[str, Any] = field(default_factory=dict)  # of a game's final policy, by opponent
+    weights: dict[str, Tensor] = field(default_factory=dict)  # of the network that acts, on the CPU
     env_steps: int = 0
     updates: int = 0
     target_syncs: int = 0
@@ -52,7 +54,7 @@ class History:
 
     def to_frame(self) -> pd.DataFrame:
         """One row a log point: means since the one before; `mean_return` is that of the last 100 training episodes."""
-        return pd.DataFrame(self.log_rows, columns=list(LOG_COLUMNS))
+        return pd.DataFrame(self.log_rows, columns=[*LOG_START, *self.log_numbers, *LOG_END])
 
     @property
     def mean_return(self) -> float:
@@ -65,7 +67,7 @@ class History:
 
     @property
     def weights_sha256(self) -> str:
-        """A digest of names, shapes and bytes of the online network's weights."""
+        """A digest of names, shapes and bytes of the weights."""
         digest = hashlib.sha256()
         for name, tensor in self.weights.items():
             digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
@@ -91,6 +93,7 @@ class History:
             "total_s": self.total_s,
             "mean_return": number(self.mean_return),
             "eval_episodes": self.eval_episodes,
+            **({"strength": self.strength} if self.strength else {}),
             "interrupted": self.interrupted,
             "seed": self.seed,
             "config": self.config,

@@ -14,11 +14,10 @@ import torch
 
 from rlbench.progress import Progress
 from rlbench.timing import synchronize
-from rlbench.trainers.finite import check_loss, check_replay
+from rlbench.trainers.finite import check_loss
 from rlbench.trainers.schedule import Every
 
 if TYPE_CHECKING:
-    from rlbench.trainers.dqn import DQN
     from rlbench.trainers.history import History
 
 WARM_UP_UPDATES = 20
@@ -28,11 +27,13 @@ RECENT_EPISODES = 100
 class Logbook:
     """Follows one `train()`: rows of the history, evaluations that are due, progress, callback, TensorBoard.
 
-    The clock stands still during evaluations. `sps` counts after `learning_starts` and a few updates of warm-up.
+    Of a trainer it asks for its counters, for its `log_numbers` and their values (`read_log`), for `evaluate`, and at the end
+    for its `network` and what `close_history` adds. The clock stands still during evaluations. `sps` counts after
+    `learning_starts` and a few updates of warm-up.
     """
 
     def __init__(
-        self, trainer: DQN, progress: bool | None, on_log: Callable[[dict], None] | None, tensorboard: str | None
+        self, trainer: Any, progress: bool | None, on_log: Callable[[dict], None] | None, tensorboard: str | None
     ) -> None:
         self.trainer, self.config, self.on_log = trainer, trainer.config, on_log
         self.history: History = trainer.new_history()
@@ -42,7 +43,7 @@ class Logbook:
         self.evaluation_due = Every(self.config.eval_frequency, self.first)
         self.recent: deque[float] = deque(maxlen=RECENT_EPISODES)
         self.progress = Progress(
-            self.config.total_timesteps - self.first, f"DQN on {trainer.collector.name}", "steps", progress
+            self.config.total_timesteps - self.first, f"{trainer.title} on {trainer.env_name}", "steps", progress
         )
         self.compiled_before = trainer.compile_s  # seconds, in its construction or in an earlier `train`
         self.start = self.total_start = time.perf_counter()
@@ -106,28 +107,27 @@ class Logbook:
 
     def write_row(self) -> None:
         trainer, seconds = self.trainer, self.seconds()
-        loss, q = trainer.read_losses()
+        numbers = trainer.read_log()
         if trainer.updates > self.last[2]:
-            if not math.isfinite(loss):
-                check_replay(trainer.replay, trainer.collector.name)
-            check_loss(loss, self.config, trainer.env_steps, trainer.updates)
+            if not math.isfinite(numbers["loss"]):
+                trainer.check_data()
+            check_loss(numbers["loss"], self.config, trainer.env_steps, trainer.updates)
         steps = trainer.env_steps - self.last[0]
         sps = steps / max(1e-9, seconds - self.last[1])
         self.last = (trainer.env_steps, seconds, trainer.updates)
         mean_return = statistics.fmean(self.recent) if self.recent else float("nan")
-        row = (trainer.env_steps, seconds, trainer.updates, loss, q, trainer.epsilon, sps, mean_return)
-        self.history.log_rows.append(row)
+        noted = (numbers[name] for name in self.history.log_numbers)
+        self.history.log_rows.append((trainer.env_steps, seconds, trainer.updates, *noted, sps, mean_return))
         self.progress.advance(steps, note=f"return {mean_return:.4g}" if self.recent else "")
-        self._tell(loss, q, sps, mean_return)
+        self._tell({**numbers, "sps": sps, "mean_return": mean_return})
 
-    def _tell(self, loss: float, q: float, sps: float, mean_return: float) -> None:
+    def _tell(self, scalars: dict[str, float]) -> None:
         step, total = self.trainer.env_steps, self.config.total_timesteps
-        scalars = {"loss": loss, "q": q, "sps": sps, "mean_return": mean_return, "epsilon": self.trainer.epsilon}
         if self.writer is not None:
             for name, value in scalars.items():
-                self.writer.add_scalar(f"dqn/{name}", value, step)
+                self.writer.add_scalar(f"{self.config.trainer}/{name}", value, step)
         if self.on_log is not None:
-            eta = max(0, total - step) / max(1e-9, sps)
+            eta = max(0, total - step) / max(1e-9, scalars["sps"])
             self.on_log({"step": step, "total": total, "eta_s": eta, **scalars})
 
     def evaluate(self) -> list[float]:
@@ -149,12 +149,12 @@ class Logbook:
         steps, since = self.warm if self.warm and self.warm[0] < trainer.env_steps else (self.first, 0.0)
         history.sps = (trainer.env_steps - steps) / max(1e-9, history.train_s - since)
         history.env_steps, history.updates = trainer.env_steps, trainer.updates
-        history.target_syncs = trainer.target_sync.count
         history.returns = self.evaluate()
+        trainer.close_history(history)
         history.interrupted, trainer.stopping = trainer.stopping, False
         history.weights = {
             name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)  # sync: at the end
-            for name, tensor in trainer.online.state_dict().items()
+            for name, tensor in trainer.network.state_dict().items()
         }
         # What was compiled before this run began is paid by the first run alone.
         history.compile_s, trainer.compile_told = trainer.compile_s - trainer.compile_told, trainer.compile_s

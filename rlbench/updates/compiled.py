@@ -13,9 +13,9 @@ from rlbench.compile import Compiled
 from rlbench.config import DQNConfig
 from rlbench.phases import phase
 from rlbench.uncopied import Uncopied
-from rlbench.updates.eager import MakeOptimizer
 from rlbench.updates.functional import FlatNetwork, Moments, Settings, td_updates
 from rlbench.updates.precision import FLOAT32, Precision
+from rlbench.updates.stepper import MakeOptimizer
 
 UNROLLED = 8  # most updates in one compiled call: each adds seconds to its compilation
 KEPT = 32  # most compiled functions that a process keeps

@@ -8,9 +8,9 @@ from rlbench.batch import Transitions, Updated
 from rlbench.config import DQNConfig
 from rlbench.native.dqn import NativeUpdate
 from rlbench.phases import phase
-from rlbench.updates.eager import MakeOptimizer
 from rlbench.updates.functional import EPS
 from rlbench.updates.precision import FLOAT32, Precision
+from rlbench.updates.stepper import MakeOptimizer
 
 
 class Native(NativeUpdate):

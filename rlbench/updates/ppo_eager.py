@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import math
+from itertools import pairwise
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_
+from torch import nn
 
 from rlbench.actions import ActionSets
 from rlbench.batch import Decisions, PPOUpdated
 from rlbench.config import PPOConfig
 from rlbench.losses import normalised, ppo_loss
 from rlbench.phases import phase
-from rlbench.updates.eager import MakeOptimizer
 from rlbench.updates.precision import FLOAT32, Precision
+from rlbench.updates.stepper import MakeOptimizer, Stepper
 
 
-class PPOEager:
+class PPOEager(Stepper):
     """One minibatch at a time, computed whole or, to save memory, in parts whose gradients add up to the same.
 
     Args:
@@ -37,21 +36,18 @@ class PPOEager:
         make_optimizer: MakeOptimizer,
         precision: Precision = FLOAT32,
     ) -> None:
-        self.config, self.evaluator, self.precision = config, evaluator, precision
-        self.parameters = list(model.parameters())
-        self.optimizer = make_optimizer(self.parameters, config.learning_rate)
-        self.scaler = torch.amp.GradScaler(precision.device_type, enabled=precision.scaled)
-        self.skipped: int | Tensor = 0  # a tensor () where steps may be skipped
+        parameters = list(model.parameters())
+        super().__init__(parameters, make_optimizer, config.learning_rate, config.max_grad_norm, precision)
+        self.config, self.evaluator = config, evaluator
 
     def __call__(self, batch: Decisions, learning_rate: float) -> PPOUpdated:
         """Update the policy on a minibatch."""
         self.optimizer.zero_grad(set_to_none=True)
-        found = [self._gradients(part, share) for part, share in self._parts(batch)]
+        parts = self._parts(batch)
+        found = [self._gradients(part, share) for part, share in parts]
         with phase("optimizer"):
-            for group in self.optimizer.param_groups:
-                group["lr"] = learning_rate
-            self._step()
-        return found[0] if len(found) == 1 else _joined(found, [share for _, share in self._parts(batch)])
+            self.step(learning_rate)
+        return found[0] if len(found) == 1 else _joined(found, [share for _, share in parts])
 
     def _parts(self, batch: Decisions) -> list[tuple[Decisions, float]]:
         """The parts of a minibatch, with their shares of its rows. Advantages are normalised over the whole."""
@@ -62,7 +58,7 @@ class PPOEager:
             batch = batch._replace(advantage=normalised(batch.advantage))
         rows = len(batch.choice)
         bounds = [rows * k // count for k in range(count + 1)]
-        return [(rows_of(batch, a, b), (b - a) / rows) for a, b in zip(bounds, bounds[1:], strict=False)]
+        return [(rows_of(batch, a, b), (b - a) / rows) for a, b in pairwise(bounds)]
 
     def _gradients(self, batch: Decisions, share: float) -> PPOUpdated:
         config = self.config
@@ -79,18 +75,8 @@ class PPOEager:
                 config.clip_vloss,
             )
         with phase("backward"):
-            self.scaler.scale(updated.loss * share).backward()
+            self.backward(updated.loss * share)
         return updated._replace(loss=updated.loss.detach())
-
-    def _step(self) -> None:
-        """Clip and let Adam step. A scaled gradient is unscaled first, and one that is infinite is not stepped on."""
-        self.scaler.unscale_(self.optimizer)
-        if self.config.max_grad_norm or self.precision.scaled:
-            norm = clip_grad_norm_(self.parameters, self.config.max_grad_norm or math.inf)
-            if self.precision.scaled:
-                self.skipped = self.skipped + ~norm.isfinite()
-        self.scaler.step(self.optimizer)  # sync: GradScaler asks whether to step, but for fused Adam
-        self.scaler.update()
 
 
 def rows_of(batch: Decisions, first: int, last: int) -> Decisions:
