@@ -10,7 +10,8 @@ PACKAGE = Path(__file__).parents[1] / "rlbench"
 LAYERS = [
     "config presets actions segments batch random notices uncopied machine probe timing phases stats results tables files "
     "progress",
-    "market prices features simulate envs models losses buffers native compile updates evaluations episodes",
+    "market prices features simulate envs models losses buffers native compile updates evaluations episodes advantages "
+    "minibatches",
     "speedups",
     "trainers",
     "measure study workloads experiments gpu_check",
