@@ -12,6 +12,7 @@ import torch
 from rlbench.batch import Layout
 from rlbench.envs.batch import BatchEnv
 from rlbench.envs.factories import CopyOf
+from rlbench.envs.given_games import as_game, game_made_by
 from rlbench.envs.make import MakeEnv, factory_of, is_single, is_vector
 from rlbench.envs.spaces import EnvError, layout_of
 
@@ -31,6 +32,7 @@ class EnvSource:
         batch: (num_envs, seed, device) -> the same environment as a `BatchEnv`; None where there is none.
         trading: the arguments of the `TradingEnv` that it is; None for any other.
         layout: of its observations, where it says.
+        game: the rules (`rlbench.envs.games.Game`) of a game with a set of legal actions in every state; None for any other env.
     """
 
     given: Any
@@ -40,15 +42,21 @@ class EnvSource:
     batch: MakeBatch | None = None
     trading: dict[str, Any] | None = None
     layout: Layout | None = None
+    game: Any = None
 
     @property
     def num_envs(self) -> int | None:
         """How many environments were given together; None where a trainer may have as many as it likes."""
+        if self.game is not None:
+            return getattr(self.game, "num_envs", None)
         return self.given.num_envs if self.vector or is_batch(self.given) else None
 
 
 def env_source(env: Any) -> EnvSource:
     """Look at an id, a factory, an env, a vector env or a `BatchEnv`; one environment of a factory is made and closed."""
+    game = as_game(env)
+    if game is not None:
+        return EnvSource(env, game.name, None, game=game)
     if is_batch(env):
         return EnvSource(env, env.name, None, batch=_same_batch(env), layout=env.layout)
     if is_vector(env):
@@ -57,6 +65,9 @@ def env_source(env: Any) -> EnvSource:
     # An env that is given may not let itself be copied: that is asked of it when a copy is needed.
     make = CopyOf(env) if is_single(env) else factory_of(env)
     probe = env if is_single(env) else make()
+    game = game_made_by(probe, make)
+    if game is not None:
+        return EnvSource(env, game.name, None, game=game)
     trading = trading_arguments(probe)
     spec = getattr(probe, "spec", None)
     name = spec.id if spec is not None else type(getattr(probe, "unwrapped", probe)).__name__

@@ -16,23 +16,30 @@ from rlbench.speedups import ChoiceError, Choices
 from rlbench.trainers.schedule import warn_without_updates
 
 
-def checked_choices(config: Any, choices: Any, device: torch.device, source: EnvSource) -> Choices:
+def checked_choices(
+    config: Any, choices: Any, device: torch.device, source: EnvSource, kind: type = DQNConfig
+) -> Choices:
     """The Choices that can be used here, plain()'s where None was given.
 
-    Refuses what is no DQNConfig, no Choices, or cannot work; warns of a training without an update.
+    Refuses what is no config of that kind, no Choices, or cannot work; warns of a training without an update.
     """
     choices = Choices.plain(device) if choices is None else choices
-    if not isinstance(config, DQNConfig):
-        raise ConfigError(f"config must be a DQNConfig, such as rlbench.DQNConfig(seed=1), not {config!r}.")
+    if not isinstance(config, kind):
+        raise ConfigError(f"config must be a {kind.__name__}, such as rlbench.{kind.__name__}(seed=1), not {config!r}.")
     if not isinstance(choices, Choices):
         raise ChoiceError(f"choices must be a Choices, such as rlbench.Choices.fast(), not {choices!r}.")
+    if source.game is not None and kind is DQNConfig:
+        raise EnvError(
+            f"{source.name} is a game with sets of legal actions, which DQN does not take: rlbench.PPO does."
+        )
     choices = choices.usable(config, device, source)
-    choices.check("dqn", config, device, source)
-    warn_without_updates(config)
+    choices.check(config.trainer, config, device, source)
+    if kind is DQNConfig:
+        warn_without_updates(config)
     return choices
 
 
-def evaluation_factory(env: Any, eval_env: Any, config: DQNConfig, collector: Any) -> Callable[[], Any] | None:
+def evaluation_factory(env: Any, eval_env: Any, config: Any, collector: Any) -> Callable[[], Any] | None:
     """A factory of evaluation envs; None where nothing is to be evaluated.
 
     Raises:

@@ -1,0 +1,94 @@
+"""How good a policy for a game is: matches against fixed opponents, or, where there is nobody to beat, what it earns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rlbench.actions import ActionSets
+from rlbench.envs.matches import MatchResult, play_match
+from rlbench.envs.players import random_player
+from rlbench.notices import say_once
+from rlbench.random import Purpose, random_bits
+from rlbench.segments import argmax
+
+if TYPE_CHECKING:
+    from rlbench.trainers.ppo import PPO
+
+SHOWN = ("random", "greedy", "alpha_beta_2")  # whom a final policy is told to have met
+MOST_GAMES = 64  # side by side, where episodes are counted
+
+
+def greedy_player(trainer: PPO) -> Any:
+    """The trainer's policy as a `Player`: the most probable action."""
+
+    @torch.inference_mode()
+    def play(obs: Tensor, legal: ActionSets) -> Tensor:
+        log_p, _ = trainer.evaluator.log_probs(obs, legal)
+        return legal.ids[legal.offsets[:-1] + argmax(log_p, legal.offsets)]
+
+    return play
+
+
+def opponents_of(game: Any) -> dict[str, Any]:
+    """Who can be played against, by name: those that the game knows, and one that moves at random in every game for two."""
+    known = dict(getattr(game, "opponents", {}))
+    return {"random": random_player, **known} if known or game.alternating else {}
+
+
+def match(trainer: PPO, name: str, games: int, seed: int) -> MatchResult:
+    """Games of the greedy policy against an opponent, both colours, randomised openings; an even number of them."""
+    opponent = opponents_of(trainer.source.game)[name](seed)
+    return play_match(
+        trainer.source.game,
+        greedy_player(trainer),
+        opponent,
+        games + games % 2,
+        seed,
+        device=trainer.device,
+        should_stop=lambda: trainer.stopping,
+    )
+
+
+def evaluate_game(trainer: PPO, episodes: int, seed: int) -> list[float]:
+    """A return an episode: +1, 0 or -1 a match's game against `eval_opponent`; in a game for one, what was earned."""
+    known, wanted = opponents_of(trainer.source.game), trainer.config.eval_opponent
+    if episodes < 1:
+        return []
+    if not known:
+        return _earned(trainer, episodes, seed)
+    if wanted not in known:
+        say_once(f"{trainer.source.name} has no opponent {wanted!r}: evaluations are against 'random'.")
+        wanted = "random"
+    result = match(trainer, wanted, episodes, seed)
+    return [1.0] * result.wins + [0.0] * result.draws + [-1.0] * result.losses
+
+
+def strength_of(trainer: PPO, games: int) -> dict[str, dict[str, Any]]:
+    """Wins, draws and losses of the greedy policy against each fixed opponent."""
+    known = opponents_of(trainer.source.game)
+    found = {name: match(trainer, name, games, trainer.config.seed) for name in SHOWN if name in known}
+    return {name: {"games": r.games, "wins": r.wins, "draws": r.draws, "losses": r.losses} for name, r in found.items()}
+
+
+def _earned(trainer: PPO, episodes: int, seed: int) -> list[float]:
+    """Returns of whole episodes, each game having its own number of them to finish."""
+    count = min(episodes, MOST_GAMES)
+    games = trainer.new_games(count, int(random_bits(seed, Purpose.EVALUATION, 0, 0)))
+    count = games.num_envs
+    quota = [episodes // count + (i < episodes % count) for i in range(count)]
+    play, (obs, legal), running = greedy_player(trainer), games.reset(), torch.zeros(count)
+    returns: list[list[float]] = [[] for _ in range(count)]
+    while any(len(found) < wanted for found, wanted in zip(returns, quota, strict=True)):
+        if trainer.stopping:
+            return []
+        step = games.step(play(obs, legal))
+        obs, legal = step.obs, step.legal
+        running += step.reward.cpu()  # sync: an evaluation reads what was earned
+        for i in (step.terminated | step.truncated).cpu().nonzero().flatten().tolist():  # sync: as above
+            if len(returns[i]) < quota[i]:
+                returns[i].append(float(running[i]))
+            running[i] = 0.0
+    return [value for each in returns for value in each]
