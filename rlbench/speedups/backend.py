@@ -111,5 +111,6 @@ SPEEDUP = Speedup(
     sameness="close",
     sizes=(1, 16, 128),
     size_means="forward and backward passes between two log points",
+    workloads=("dqn", "ppo"),
     claims=("B6", "B7"),
 )

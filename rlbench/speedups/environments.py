@@ -80,6 +80,8 @@ def check(expected: Any, actual: Any) -> None:
 
 
 def requires(variant: str, choices: Any, config: Any, device: torch.device, env: Any) -> str | None:
+    if env is not None and env.game is not None:
+        return f"{env.name} is a game, which the slot games steps; leave this slot out"
     if env is not None and env.vector:
         return f"{env.name} is a vector env and is stepped as it is; leave this slot out"
     if variant in ("one_by_one", "sync", "async") and env is not None and env.make is None:
@@ -125,5 +127,6 @@ SPEEDUP = Speedup(
     sameness="close",
     sizes=(1, 8, 16),
     size_means="environments",
+    workloads=("dqn", "ppo"),
     claims=("A8",),
 )

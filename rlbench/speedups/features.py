@@ -92,5 +92,6 @@ SPEEDUP = Speedup(
     sameness="close",
     sizes=(250, 2000),
     size_means="bars of history",
+    workloads=("dqn", "ppo"),
     claims=("A15",),
 )

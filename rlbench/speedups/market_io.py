@@ -60,5 +60,6 @@ SPEEDUP = Speedup(
     sameness="close",
     sizes=(250, 2000),
     size_means="bars in the file",
+    workloads=("dqn", "ppo"),
     claims=("A16",),
 )

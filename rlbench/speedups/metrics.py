@@ -96,5 +96,6 @@ SPEEDUP = Speedup(
     sameness="close",
     sizes=(64, 256),
     size_means="width of two hidden layers",
+    workloads=("dqn", "ppo"),
     claims=("C1",),
 )

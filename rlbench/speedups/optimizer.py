@@ -68,8 +68,9 @@ def check(expected: list[Tensor], actual: list[Tensor]) -> None:
 
 
 def requires(variant: str, choices: Any, config: Any, device: torch.device, env: Any) -> str | None:
-    if choices is not None and choices.update != "eager":
-        return f"update={choices.update!r} has an Adam of its own; leave this slot out"
+    slot = "ppo_update" if getattr(config, "trainer", "dqn") == "ppo" else "update"
+    if choices is not None and getattr(choices, slot) != "eager":
+        return f"{slot}={getattr(choices, slot)!r} has an Adam of its own; leave this slot out"
     return None
 
 
@@ -85,5 +86,6 @@ SPEEDUP = Speedup(
     sameness="close",
     sizes=(64, 256, 1024),
     size_means="width of two hidden layers",
+    workloads=("dqn", "ppo"),
     claims=("C3",),
 )

@@ -98,10 +98,12 @@ def requires(variant: str, choices: Any, config: Any, device: torch.device, env:
         return f"TF32 needs CUDA, and this runs on {device.type}; accepted here: float32, bfloat16, float16_scaled"
     if choices is None or variant == "float32":
         return None
-    if choices.update == "native":
-        return f"update='native' computes in float32; accepted with it: float32; with {variant}: update='eager'"
-    if variant == "float16_scaled" and choices.update != "eager":
-        return f"update={choices.update!r} does not scale losses; accepted with it: float32, bfloat16; here: update='eager'"
+    slot = "ppo_update" if getattr(config, "trainer", "dqn") == "ppo" else "update"
+    update = getattr(choices, slot)
+    if update == "native":
+        return f"{slot}='native' computes in float32; accepted with it: float32; with {variant}: {slot}='eager'"
+    if variant == "float16_scaled" and update != "eager":
+        return f"{slot}={update!r} does not scale losses; accepted with it: float32, bfloat16; here: {slot}='eager'"
     return None
 
 
@@ -117,5 +119,6 @@ SPEEDUP = Speedup(
     sameness="statistical",
     sizes=(64, 256, 1024),
     size_means="width of two hidden layers",
+    workloads=("dqn", "ppo"),
     claims=("A11", "A12", "B6"),
 )
