@@ -2,13 +2,14 @@
 
 A copy from ordinary (pageable) memory goes through a staging buffer of the driver and waits. Pinned memory is copied
 directly, and with `non_blocking` the host goes on meanwhile (claim B5). But pinning is itself a copy and an allocation: done
-inside the loop it can cost more than it saves; combine it with conversion='preallocated'. On the CPU nothing is transferred.
+inside the loop it can cost more than it saves; DQN combines it with conversion='preallocated'. PPO with
+upload='whole_rollout_once' makes one copy a round, otherwise one a minibatch. On the CPU nothing is transferred.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,20 +19,29 @@ from rlbench.batch import Transitions
 from rlbench.speedups.conversion import GIVES_TENSORS
 from rlbench.speedups.speedup import Speedup, check_equal
 
+Batch = TypeVar("Batch", bound=tuple)  # Transitions, or Decisions with action sets, a mask or neither
 
-def pageable(batch: Transitions, device: torch.device) -> Transitions:
+
+def pageable(batch: Batch, device: torch.device) -> Batch:
     """`tensor.to(device)`, field by field. A tensor that is there already is handed on."""
-    return Transitions(*(None if t is None else t.to(device) for t in batch))
+    return moved(batch, lambda tensor: tensor.to(device))
 
 
-def pinned(batch: Transitions, device: torch.device) -> Transitions:
+def pinned(batch: Batch, device: torch.device) -> Batch:
     """Copy from pinned memory and wait."""
-    return Transitions(*(None if t is None else _pin(t).to(device) for t in batch))
+    return moved(batch, lambda tensor: _pin(tensor).to(device))
 
 
-def pinned_non_blocking(batch: Transitions, device: torch.device) -> Transitions:
+def pinned_non_blocking(batch: Batch, device: torch.device) -> Batch:
     """Copy from pinned memory without waiting. Work on the same stream that uses the result comes after the copy."""
-    return Transitions(*(None if t is None else _pin(t).to(device, non_blocking=True) for t in batch))
+    return moved(batch, lambda tensor: _pin(tensor).to(device, non_blocking=True))
+
+
+def moved(batch: Any, move: Callable[[Tensor], Tensor]) -> Any:
+    """A named tuple like `batch` of moved tensors; None stays None, and a named tuple inside is moved likewise."""
+    if isinstance(batch, Tensor):
+        return move(batch)
+    return None if batch is None else type(batch)(*(moved(part, move) for part in batch))
 
 
 def _pin(tensor: Tensor) -> Tensor:
@@ -59,11 +69,23 @@ def bind(variant: Callable[..., Any], inputs: tuple[Transitions, torch.device]) 
 def requires(variant: str, choices: Any, config: Any, device: torch.device, env: Any) -> str | None:
     if variant != "pageable" and device.type != "cuda":
         return f"{variant} memory needs CUDA, and this runs on {device.type}; accepted here: pageable"
+    if getattr(config, "trainer", "dqn") == "ppo":
+        return on_device_already(choices, device, env)
     if variant != "pageable" and choices is not None and choices.replay in GIVES_TENSORS:
         return (
             f"replay={choices.replay!r} keeps rows on the device, so that no batch is transferred; leave this slot out"
         )
     return None
+
+
+def on_device_already(choices: Any, device: torch.device, env: Any) -> str | None:
+    """Why nothing is brought to the device where games are stepped by tensors that lie there."""
+    if device.type != "cuda" or choices is None or env is None or env.game is None:
+        return None
+    games = choices.to_dict().get("games")
+    if games != "batched":
+        return None
+    return f"games={games!r} collects on the device, so that nothing is brought there; leave this slot out"
 
 
 SPEEDUP = Speedup(
@@ -78,5 +100,6 @@ SPEEDUP = Speedup(
     sameness="bitwise",
     sizes=(128, 4096),
     size_means="rows in a batch",
+    workloads=("dqn", "ppo"),
     claims=("B5",),
 )
