@@ -7,7 +7,7 @@ import math
 import numbers
 import typing
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from rlbench.presets import DQN_PRESETS, PPO_PRESETS
 
@@ -29,10 +29,34 @@ OPPONENTS = ("random", "greedy", "alpha_beta_1", "alpha_beta_2", "alpha_beta_3",
 
 
 @dataclass(frozen=True)
-class DQNConfig:
+class Config:
+    """What the trainers' settings have in common: they are checked, copied and made from presets alike."""
+
+    trainer: ClassVar[str]
+    PRESETS: ClassVar[dict[str, dict[str, Any]]]
+
+    def __post_init__(self) -> None:
+        for field, kind in fields_of(type(self)):
+            object.__setattr__(self, field.name, checked(field, kind, getattr(self, field.name)))
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some settings changed. Unknown names are refused."""
+        return make_config(type(self), {**dataclasses.asdict(self), **changes})
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Self:
+        """The settings of a named preset, with some changed."""
+        if name not in cls.PRESETS:
+            raise ConfigError(f"preset {name!r} is unknown: choose one of {', '.join(cls.PRESETS)}.")
+        return make_config(cls, {**cls.PRESETS[name], **changes})
+
+
+@dataclass(frozen=True)
+class DQNConfig(Config):
     """Settings of a DQN. Every count of time is in real env steps, whatever the number of envs."""
 
     trainer: ClassVar[str] = "dqn"
+    PRESETS: ClassVar[dict[str, dict[str, Any]]] = DQN_PRESETS
 
     total_timesteps: int = option(100_000, "env steps to train for", low=1)
     num_envs: int = option(1, "environments stepped together", low=1)
@@ -68,28 +92,17 @@ class DQNConfig:
     seed: int = option(1, "seed of weights, exploration, replay and environments", low=0, high=2**63 - 1)
 
     def __post_init__(self) -> None:
-        for field, kind in fields_of(type(self)):
-            object.__setattr__(self, field.name, checked(field, kind, getattr(self, field.name)))
+        super().__post_init__()
         if self.start_e < self.end_e:
             raise ConfigError(f"start_e={self.start_e} is below end_e={self.end_e}: exploration may only fall.")
 
-    def replace(self, **changes: Any) -> DQNConfig:
-        """A copy with some settings changed. Unknown names are refused."""
-        return make_config(type(self), {**dataclasses.asdict(self), **changes})
-
-    @classmethod
-    def preset(cls, name: str, **changes: Any) -> DQNConfig:
-        """The settings of a named preset (`DQN_PRESETS`), with some changed."""
-        if name not in DQN_PRESETS:
-            raise ConfigError(f"preset {name!r} is unknown: choose one of {', '.join(DQN_PRESETS)}.")
-        return make_config(cls, {**DQN_PRESETS[name], **changes})
-
 
 @dataclass(frozen=True)
-class PPOConfig:
+class PPOConfig(Config):
     """Settings of PPO. Counts are of real env steps; in a game each decision is one, whoever takes it."""
 
     trainer: ClassVar[str] = "ppo"
+    PRESETS: ClassVar[dict[str, dict[str, Any]]] = PPO_PRESETS
 
     total_timesteps: int = option(500_000, "env steps to train for", low=1)
     num_envs: int = option(8, "environments or games stepped together", low=1)
@@ -119,21 +132,9 @@ class PPOConfig:
     seed: int = option(1, "seed of weights, actions, minibatches and environments", low=0, high=2**63 - 1)
 
     def __post_init__(self) -> None:
-        for field, kind in fields_of(type(self)):
-            object.__setattr__(self, field.name, checked(field, kind, getattr(self, field.name)))
+        super().__post_init__()
         if not self.hidden:
             raise ConfigError("hidden=() has no layer; accepted is at least one width, such as (64, 64).")
-
-    def replace(self, **changes: Any) -> PPOConfig:
-        """A copy with some settings changed. Unknown names are refused."""
-        return make_config(type(self), {**dataclasses.asdict(self), **changes})
-
-    @classmethod
-    def preset(cls, name: str, **changes: Any) -> PPOConfig:
-        """The settings of a named preset (`PPO_PRESETS`), with some changed."""
-        if name not in PPO_PRESETS:
-            raise ConfigError(f"preset {name!r} is unknown: choose one of {', '.join(PPO_PRESETS)}.")
-        return make_config(cls, {**PPO_PRESETS[name], **changes})
 
 
 def fields_of(cls: type) -> list[tuple[dataclasses.Field, Any]]:

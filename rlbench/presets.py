@@ -51,4 +51,22 @@ PPO_PRESETS: dict[str, dict[str, Any]] = {
         "hidden": (128, 128),
         "gamma": 1.0,
     },
+    # A game that a small network sees through.
+    "othello4": {
+        "total_timesteps": 1_000_000,
+        "num_envs": 64,
+        "num_steps": 32,
+        "batch_size": 512,
+        "learning_rate": 1e-3,
+        "gamma": 1.0,
+    },
+    # An episode is one step: many at once, and a large step size.
+    "bandit": {
+        "total_timesteps": 400_000,
+        "num_envs": 256,
+        "num_steps": 8,
+        "batch_size": 512,
+        "learning_rate": 3e-3,
+        "ent_coef": 0.0,
+    },
 }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlbench.config import DQNConfig
+from rlbench.config import DQNConfig, PPOConfig
 from rlbench.envs.factories import ById, Given, TradingFactory
 from rlbench.envs.make import MakeEnv, factory_of
 from rlbench.envs.spaces import EnvError
@@ -25,7 +25,14 @@ if TYPE_CHECKING:
 
 TRADING = ("trading", "rlbench/Trading-v0")
 SIMULATED = ("minutes", "ou", "sine", "martingale")
-PRESET_OF = {"CartPole-v0": "cartpole", "CartPole-v1": "cartpole"}
+CONFIGS: dict[str, Any] = {"dqn": DQNConfig, "ppo": PPOConfig}  # by trainer
+PRESET_OF = {
+    "CartPole-v0": "cartpole",
+    "CartPole-v1": "cartpole",
+    "trading": "trading",
+}  # where a trainer has that preset
+GAMES = {"othello": 8, "othello6": 6, "othello4": 4, "bandit": 0}  # by name; the size of the board
+GAME_PRESET_OF = {"othello": "othello", "othello6": "othello", "othello4": "othello4", "bandit": "bandit"}
 
 
 @dataclass(frozen=True)
@@ -34,23 +41,27 @@ class Workload:
 
     Attributes:
         name: as the reader wrote it.
-        env: a factory of training envs.
+        env: a factory of training envs, or the rules of a game.
         eval_env: a factory of evaluation envs, on the validation part of a market; None where `env` serves.
-        preset: the name of the settings that suit, a key of `DQN_PRESETS`.
+        preset: the name of the settings that suit, a key of the trainer's presets, if it has one of that name.
         test_env: a factory of envs on the test part of a market; None without one.
         splits: the parts of the market; None without one.
     """
 
     name: str
-    env: MakeEnv
+    env: Any
     eval_env: MakeEnv | None = None
     preset: str = "default"
     test_env: MakeEnv | None = None
     splits: Splits | None = None
 
-    def config(self, preset: str | None = None, **changes: Any) -> DQNConfig:
-        """Settings of `preset` (this workload's own where left out), with some changed."""
-        return DQNConfig.preset(preset or self.preset, **changes)
+    def preset_for(self, trainer: str = "dqn") -> str:
+        """The name of the settings of a trainer that suit."""
+        return self.preset if self.preset in CONFIGS[trainer].PRESETS else "default"
+
+    def config(self, preset: str | None = None, trainer: str = "dqn", **changes: Any) -> Any:
+        """Settings of a trainer by `preset` (this workload's own where left out), with some changed."""
+        return CONFIGS[trainer].preset(preset or self.preset_for(trainer), **changes)
 
     def test(self, policy: Callable, episodes: int, seed: int) -> dict[str, Any] | None:
         """Mean return of `policy` on the test part, and of buy-and-hold on the very same episodes; None without one.
@@ -84,9 +95,9 @@ def workload(
     """The workload of that name.
 
     Args:
-        name: an env id, "module:factory", "trading" (real daily bars, or `prices`), "minutes" (simulated, anchored to
-            real days), "ou", "sine" or "martingale" (simulated). Left out: "trading" with prices or a ticker, else
-            "CartPole-v1". An id or factory with `prices` is given the market as `market=`.
+        name: a game ("othello", "othello6", "othello4", "bandit"), an env id, "module:factory", "trading" (real daily bars, or
+            `prices`), "minutes" (simulated, anchored to real days), "ou", "sine" or "martingale" (simulated). Left out: "trading"
+            with prices or a ticker, else "CartPole-v1". An id or factory with `prices` is given the market as `market=`.
         prices: a file or DataFrame for `rlbench.load_prices`.
         ticker: which instrument, where there are several.
         env_options: keyword arguments of `TradingEnv`, such as `fee` or `window`.
@@ -96,6 +107,8 @@ def workload(
     """
     if name is None:
         name = "CartPole-v1" if prices is None and ticker is None else "trading"
+    if name in GAMES:
+        return _game(name, prices, ticker, env_options)
     market = _market(name, prices, ticker)
     if market is not None:
         return _on_market(name, market, dict(env_options or {}))
@@ -104,12 +117,25 @@ def workload(
     return Workload(name, _known(name), preset=PRESET_OF.get(name, "default"))
 
 
+def _game(name: str, prices: Any, ticker: str | None, env_options: Any) -> Workload:
+    """A game of sets of actions, for PPO."""
+    if prices is not None or ticker is not None or env_options:
+        raise EnvError(f"env {name!r} is a game and takes no prices, ticker or options of the trading env.")
+    if name == "bandit":
+        from rlbench.envs.bandit import IdBandit
+
+        return Workload(name, IdBandit(), preset=GAME_PRESET_OF[name])
+    from rlbench.envs.othello import Othello
+
+    return Workload(name, Othello(GAMES[name]), preset=GAME_PRESET_OF[name])
+
+
 def _known(name: str) -> MakeEnv:
     """A factory for an id or module:factory; a misspelt workload is told what comes nearest."""
     try:
         return factory_of(name)
     except EnvError as error:
-        near = difflib.get_close_matches(name, ("trading", *SIMULATED), n=1)
+        near = difflib.get_close_matches(name, ("trading", *SIMULATED, *GAMES), n=1)
         raise EnvError(f"{error} Or did you mean {near[0]}?" if near else str(error)) from error
 
 

@@ -28,6 +28,7 @@ What makes it faster here, and does it still learn the same?
 Train it.
   rlbench train dqn --env CartPole-v1 --choices fast
   rlbench train dqn --prices FILE.csv --out runs/first
+  rlbench train ppo --env othello --choices fast --out runs/othello
 
 `rlbench report` answers the first two in notebooks. `rlbench COMMAND --help` tells the rest."""
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rlbench.cli.output import Output, Refusal
 from rlbench.config import fields_of
-from rlbench.presets import DQN_PRESETS
 
 if TYPE_CHECKING:
     import torch
@@ -118,7 +117,7 @@ def add_config(parser: argparse.ArgumentParser, cls: type, leave_out: Sequence[s
     """A flag for each field of a config class; only those that were given appear in the namespace."""
     about = "what is learnt; what is not given comes from the preset, then from the defaults shown"
     group = parser.add_argument_group("settings", about)
-    group.add_argument("--preset", choices=list(DQN_PRESETS), help="several settings at once (default: the env's own)")
+    group.add_argument("--preset", choices=list(cls.PRESETS), help="several settings at once (default: the env's own)")
     for field, kind in fields_of(cls):
         if field.name in leave_out:
             continue
@@ -147,8 +146,8 @@ def add_env(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--env",
         metavar="NAME",
-        help="a Gymnasium id, module:factory, trading, minutes, ou, sine or martingale (default: CartPole-v1; "
-        "with --prices or --ticker: trading)",
+        help="a Gymnasium id, module:factory, trading, minutes, ou, sine or martingale; for PPO also a game: othello, "
+        "othello6, othello4 or bandit (default: CartPole-v1; with --prices or --ticker: trading)",
     )
     group.add_argument("--prices", metavar="FILE", help="CSV or Parquet file of prices to trade on")
     group.add_argument("--ticker", metavar="T", help="which instrument, where a file holds several, or AAPL, IBM, …")

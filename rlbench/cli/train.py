@@ -1,4 +1,4 @@
-"""`rlbench train dqn`: train on any env, and keep the run where asked to."""
+"""`rlbench train dqn|ppo`: train on any env or game, and keep the run where asked to."""
 
 from __future__ import annotations
 
@@ -19,56 +19,62 @@ from rlbench.cli.arguments import (
     output_of,
 )
 from rlbench.cli.output import DONE, refusing
-from rlbench.config import DQNConfig
-from rlbench.presets import DQN_PRESETS
+from rlbench.config import DQNConfig, PPOConfig
 
 DOCUMENT = (
     "With --json: env, preset, env_steps, updates, target_syncs, train_s and total_s (seconds of training; with set-up and "
     "evaluations), compile_s (of them for compiling), recompiles (beyond the first of each function; there should be none), "
     "skipped_updates (for infinite gradients under loss scaling), sps (env steps a second after warm-up), mean_return (of "
     "the final policy over eval_episodes episodes), interrupted, seed, config, choices (the slots in use), network (kind, "
-    "hidden widths, parameters, forward_flops of a row, update_flops of a minibatch), machine, weights_sha256; on a market "
-    "test (the test part, beside buy and hold)."
+    "hidden widths, parameters, forward_flops of a row, update_flops of a minibatch; of a game's policy action_flops of each "
+    "legal action), machine, weights_sha256; on a market test (the test part, beside buy and hold); on a game strength (games, "
+    "wins, draws and losses against fixed opponents)."
 )
+ABOUT = {
+    "dqn": "DQN, on any env with Box observations and Discrete actions",
+    "ppo": "PPO, on a game with sets of legal actions, or on any env with Box observations and Discrete actions",
+}
 
 
 def add(commands: Any) -> None:
     parser = commands.add_parser("train", help="train an agent")
     trainers = parser.add_subparsers(metavar="TRAINER", required=True, parser_class=type(parser))
-    dqn = trainers.add_parser("dqn", help="DQN, on any env with Box observations and Discrete actions", epilog=DOCUMENT)
-    add_env(dqn)
-    add_device(dqn, "cpu")
-    dqn.add_argument("--out", type=Path, metavar="DIR", help="keep the run: settings, choices, history, weights")
-    dqn.add_argument("--force", action="store_true", help="let --out write into a folder that is not empty")
-    dqn.add_argument("--tensorboard", metavar="DIR", help="write TensorBoard scalars")
-    add_output(dqn)
-    add_choices(dqn)
-    add_config(dqn, DQNConfig)
-    dqn.set_defaults(run=run, parser=dqn)
+    for name, cls in (("dqn", DQNConfig), ("ppo", PPOConfig)):
+        one = trainers.add_parser(name, help=ABOUT[name], epilog=DOCUMENT)
+        add_env(one)
+        add_device(one, "cpu")
+        one.add_argument("--out", type=Path, metavar="DIR", help="keep the run: settings, choices, history, weights")
+        one.add_argument("--force", action="store_true", help="let --out write into a folder that is not empty")
+        one.add_argument("--tensorboard", metavar="DIR", help="write TensorBoard scalars")
+        add_output(one)
+        add_choices(one)
+        add_config(one, cls)
+        one.set_defaults(run=run, parser=one, config_class=cls)
 
 
 def run(args: argparse.Namespace) -> int:
     from rlbench.cli.keep import check_folder, keep
-    from rlbench.trainers.dqn import DQN
+    from rlbench.trainers.make import make_trainer
     from rlbench.workloads import workload
 
-    output = output_of(args)
+    output, cls = output_of(args), args.config_class
     with refusing():
-        changes = given(args, DQNConfig)
-        DQNConfig.preset(args.preset or "default", **changes)  # before prices are read, which may take a while
+        changes = given(args, cls)
+        cls.preset(args.preset or "default", **changes)  # before prices are read, which may take a while
         device = device_of(args)
         choices = choices_of(args, device)
         work = workload(args.env, prices=args.prices, ticker=args.ticker)
-        config = work.config(args.preset, **changes)
+        preset = args.preset or work.preset_for(cls.trainer)
+        config = work.config(preset, cls.trainer, **changes)
         check_tensorboard(args.tensorboard)
         check_folder(args.out, args.force)
-    trainer = DQN(config, choices, work.env, str(device), work.eval_env)
-    output.say(effective(args.preset or work.preset, changes))
+    trainer = make_trainer(config, choices, work.env, str(device), work.eval_env)
+    output.say(effective(cls, preset, changes))
     if work.splits is not None:
         output.say(work_text(work))
     with closing(trainer):
         history = trainer.train(output.progress, tensorboard=args.tensorboard)
-    summary = {**history.summary(), "env": work.name, "preset": args.preset or work.preset}
+    summary = {**history.summary(), "env": work.name, "preset": preset}
     if work.test_env is not None:
         summary["test"] = None if history.interrupted else tested(work, trainer)
     if args.out is not None:
@@ -93,13 +99,13 @@ def check_tensorboard(folder: str | None) -> None:
         raise ValueError("--tensorboard needs TensorBoard, which is not installed: pip install tensorboard")
 
 
-def effective(preset: str, changes: dict[str, Any]) -> str:
+def effective(cls: type, preset: str, changes: dict[str, Any]) -> str:
     """Which settings differ from the defaults, and who set them."""
 
     def listed(values: dict[str, Any]) -> str:
         return ", ".join(f"{name}={value}" for name, value in values.items()) or "nothing"
 
-    from_preset = {name: value for name, value in DQN_PRESETS[preset].items() if name not in changes}
+    from_preset = {name: value for name, value in cls.PRESETS[preset].items() if name not in changes}
     return f"settings: preset {preset} sets {listed(from_preset)}; the command line sets {listed(changes)}"
 
 
@@ -128,12 +134,16 @@ def text(summary: dict[str, Any]) -> str:
         lines[-1] += " of the validation part"
         hold = f", buy and hold {number(test['buy_and_hold'])}" if test["buy_and_hold"] is not None else ""
         lines.append(f"  test part    {number(test['mean_return'])} over {test['episodes']} episodes{hold}")
+    for name, met in summary.get("strength", {}).items():
+        share = f"{met['wins']} won, {met['draws']} drawn, {met['losses']} lost of {met['games']}"
+        lines.append(f"  {'against ' + name:<20} {share}")
     choices = ", ".join(f"{slot}={variant}" for slot, variant in summary["choices"].items())
     if summary["skipped_updates"]:
         lines.append(f"  skipped      {summary['skipped_updates']:,} updates, for infinite gradients")
     lines.append(
         f"  network      {network['network']} {network['hidden']}, {network['parameters']:,} parameters, "
         f"{network['forward_flops']:,} FLOPs a row forward, {network['update_flops']:,} an update"
+        + (f", and {network['action_flops']:,} forward for each action" if "action_flops" in network else "")
     )
     return "\n".join([*lines, f"  choices      {choices}", f"  weights      sha256 {summary['weights_sha256'][:16]}"])
 

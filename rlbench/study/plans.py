@@ -13,7 +13,6 @@ import torch
 
 from rlbench.config import ConfigError, DQNConfig
 from rlbench.envs.source import EnvSource, env_source
-from rlbench.presets import DQN_PRESETS
 from rlbench.speedups import SPEEDUPS, ChoiceError, Choices
 from rlbench.study.choice_modes import choice_plan
 from rlbench.study.variants import Plan, Variant
@@ -79,7 +78,7 @@ def _config_variants(mode: str, config: DQNConfig, choices: Choices) -> tuple[Va
     changes: list[dict[str, Any]]
     if mode == "presets":
         label: Callable[[dict], str] = lambda change: "preset fast"  # noqa: E731
-        changes, base = [dict(DQN_PRESETS["fast"])], "as given"
+        changes, base = [dict(config.PRESETS["fast"])], "as given"
     else:
         name, values = ("batch_size", BATCH_SIZES) if mode == "batch" else ("hidden", WIDTHS)
         label = lambda change: f"{name}={_short(change[name])}"  # noqa: E731
