@@ -1,0 +1,145 @@
+// A policy over sets of actions asked about many states in one call: log-probabilities, choices, and what is learnt from.
+
+#include "policy_actions.h"
+
+const int64_t shape_bytes = sizeof(struct policy);
+
+struct part {  // a matrix of parameters: where it lies in the vector, and where it lies now. Kept in step with policy.py
+    int64_t at, rows, columns, wide;
+    const float *data;
+    int64_t row, column;  // strides
+};
+
+struct states {  // what is asked. Kept in step with States in policy.py
+    const float *obs, *parameters;
+    int64_t stride, count, most;
+    const int64_t *ids, *offsets, *choice;
+};
+
+const int64_t part_bytes = sizeof(struct part), states_bytes = sizeof(struct states);
+
+// Where the parameters lie as one vector: where they are now if they are one already, else `own`, to which they are copied.
+const float *policy_parameters(int64_t count, const struct part *parts, float *own) {
+    const float *base = parts->data - parts->at;
+    int64_t k = 0;
+    for (; k < count; k++) {
+        const struct part *p = parts + k;
+        if (p->data != base + p->at || (p->columns > 1 && p->column != 1) || (p->rows > 1 && p->row != p->wide)) break;
+    }
+    if (k == count) return base;
+    for (k = 0; k < count; k++) {
+        const struct part *p = parts + k;
+        for (int64_t c0 = 0; c0 < p->columns; c0 += WIDE)
+            for (int64_t r = 0; r < p->rows; r++)
+                for (int64_t c = c0; c < c0 + WIDE && c < p->columns; c++) own[p->at + r * p->wide + c] = p->data[r * p->row + c * p->column];
+    }
+    return own;
+}
+
+// The largest number of actions of a state. -1 - i: state i has offsets that fall, or no action, or a choice that it does not have.
+int64_t policy_check(int64_t states, const int64_t *offsets, int64_t ids, const int64_t *choice) {
+    int64_t most = 1;
+    if (offsets[0] != 0) return -1;
+    for (int64_t i = 0; i < states; i++) {
+        const int64_t count = offsets[i + 1] - offsets[i];
+        if (count < 1 || offsets[i + 1] > ids) return -1 - i;
+        if (choice && (choice[i] < 0 || choice[i] >= count)) return -1 - i;
+        if (count > most) most = count;
+    }
+    return offsets[states] == ids ? most : -1 - states;
+}
+
+// Floats of `kept`, which evaluate leaves for gradient, a state.
+static int64_t kept_width(const struct policy *p) {
+    int64_t width = joint_width(p);
+    for (int64_t l = 1; l <= p->layers; l++) width += padded(p->widths[l]);
+    return width;
+}
+
+int64_t policy_kept_size(const struct policy *p, int64_t states) { return states * kept_width(p); }
+
+int64_t policy_work_size(const struct policy *p, int64_t most) {
+    return scratch_size(p, most) + BLOCK * (kept_width(p) + 2 * widest(p) + 1) + flipped_size(p);
+}
+
+// A block's rows in memory for `count` rows, from row `first`.
+static struct rows rows_at(const struct policy *p, float *memory, int64_t count, int64_t first, float *value) {
+    struct rows rows = {.value = value + first};
+    for (int64_t l = 0; l < p->layers; l++) {
+        rows.out[l] = memory + first * padded(p->widths[l + 1]);
+        memory += count * padded(p->widths[l + 1]);
+    }
+    rows.joint = memory + first * joint_width(p);
+    return rows;
+}
+
+static int64_t block_of(int64_t count, int64_t first) { return count - first < BLOCK ? count - first : BLOCK; }
+
+// Log-probabilities of all actions, unless NULL; or of choices that are drawn: the first action up to which probabilities sum to
+// more than `uniform`.
+static void ask(const struct policy *p, const struct states *s, const float *uniform, float *all, int64_t *choice, float *chosen, float *value, float *work) {
+    const struct scratch scratch = scratch_at(p, s->most, work);
+    float *block = work + scratch_size(p, s->most);
+    for (int64_t b = 0; b < s->count; b += BLOCK) {
+        const int64_t rows = block_of(s->count, b);
+        struct rows to = rows_at(p, block, BLOCK, 0, value + b);
+        net_forward(p, s->parameters, rows, s->obs + b * s->stride, s->stride, &to);
+        for (int64_t i = 0; i < rows; i++) {
+            const int64_t begin = s->offsets[b + i], count = s->offsets[b + i + 1] - begin;
+            scores_of(p, s->parameters, s->ids + begin, count, to.joint + i * joint_width(p), &scratch);
+            softmax(&scratch, count);
+            if (all) memcpy(all + begin, scratch.log_p, sizeof(float) * count);
+            if (!uniform) continue;
+            int64_t k = 0;
+            for (double sum = exp((double)scratch.log_p[0]); k + 1 < count && !(sum > uniform[b + i]);) sum += exp((double)scratch.log_p[++k]);
+            choice[b + i] = k;
+            chosen[b + i] = scratch.log_p[k];
+        }
+    }
+}
+
+void policy_log_probs(const struct policy *p, const struct states *s, float *log_p, float *value, float *work) {
+    ask(p, s, NULL, log_p, NULL, NULL, value, work);
+}
+
+void policy_act(const struct policy *p, const struct states *s, const float *uniform, int64_t *choice, float *log_p, float *value, float *work) {
+    ask(p, s, uniform, NULL, choice, log_p, value, work);
+}
+
+void policy_evaluate(const struct policy *p, const struct states *s, float *log_p, float *entropy, float *value, float *kept, float *work) {
+    const struct scratch scratch = scratch_at(p, s->most, work);
+    for (int64_t b = 0; b < s->count; b += BLOCK) {
+        const int64_t rows = block_of(s->count, b);
+        struct rows to = rows_at(p, kept, s->count, b, value);
+        net_forward(p, s->parameters, rows, s->obs + b * s->stride, s->stride, &to);
+        for (int64_t i = 0; i < rows; i++) {
+            const int64_t begin = s->offsets[b + i], count = s->offsets[b + i + 1] - begin;
+            scores_of(p, s->parameters, s->ids + begin, count, to.joint + i * joint_width(p), &scratch);
+            entropy[b + i] = softmax(&scratch, count);
+            log_p[b + i] = scratch.log_p[s->choice[b + i]];
+        }
+    }
+}
+
+// Gradients of all parameters, from derivatives by what evaluate gave, (count,) each. Scores are computed anew: that is cheaper
+// than to write them to memory and to read them back.
+void policy_gradient(const struct policy *p, const struct states *s, const float *by_log_p, const float *by_entropy,
+        const float *by_value, float *kept, float *gradient, float *work) {
+    const struct scratch scratch = scratch_at(p, s->most, work);
+    const int64_t wide = joint_width(p);
+    float *slope = work + scratch_size(p, s->most), *other = slope + BLOCK * widest(p), *flipped = other + BLOCK * widest(p);
+    flip(p, s->parameters, flipped);
+    memset(gradient, 0, sizeof(float) * p->size);
+    for (int64_t b = 0; b < s->count; b += BLOCK) {
+        const int64_t rows = block_of(s->count, b);
+        const struct rows at = rows_at(p, kept, s->count, b, slope);
+        for (int64_t i = 0; i < rows; i++) {
+            const int64_t k = b + i, begin = s->offsets[k], count = s->offsets[k + 1] - begin;
+            scores_of(p, s->parameters, s->ids + begin, count, at.joint + i * wide, &scratch);
+            const float entropy = softmax(&scratch, count);
+            actions_backward(p, s->parameters, s->ids + begin, count, s->choice[k], entropy, by_log_p[k], by_entropy[k], &scratch, gradient, slope + i * wide);
+        }
+        net_backward(p, s->parameters, rows, s->obs + b * s->stride, s->stride, &at, slope, by_value + b, other, flipped, gradient);
+    }
+    finish_actions(p, s->parameters, gradient);
+}
