@@ -8,7 +8,7 @@ here is shared with the engines of tensors and of C.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from rlbench.random import Purpose, random_bits, to_below
@@ -86,6 +86,11 @@ def play(mine: int, theirs: int, action_id: int) -> tuple[int, int]:
     return theirs & ~action_id, mine | action_id
 
 
+def planes(mine: int, theirs: int, size: int) -> list[float]:
+    """The features: size² numbers for each player, 1 where the square has a disc of theirs, row by row."""
+    return [float(bool(discs & square)) for discs in (mine, theirs) for square in rays_of(size)]
+
+
 def lead_of(mine: int, theirs: int) -> int:
     return mine.bit_count() - theirs.bit_count()
 
@@ -126,8 +131,7 @@ def opponent_of(name: str, size: int) -> Choose:
     """A named opponent that draws nothing."""
     if name == "greedy":
         return greedy_id
-    depth = int(name.removeprefix("alpha_beta_"))
-    return lambda mine, theirs, ids: alpha_beta_id(mine, theirs, ids, size, depth)
+    return partial(alpha_beta_id, size=size, depth=int(name.removeprefix("alpha_beta_")))
 
 
 class OneOthello:
@@ -145,7 +149,6 @@ class OneOthello:
         if choose is None and not self.alternating:
             choose = self._random if game.opponent == "random" else opponent_of(game.opponent, self.size)
         self._choose = choose
-        self._bits = list(rays_of(self.size))
         self.reset(0, 0, 0)
 
     def reset(self, seed: int, episode: int, index: int) -> None:
@@ -188,7 +191,7 @@ class OneOthello:
 
     def features(self) -> list[float]:
         """A plane of the discs of the player to move (of the agent, against an opponent), then one of the other's."""
-        return [float(bool(discs & bit)) for discs in (self.mine, self.theirs) for bit in self._bits]
+        return planes(self.mine, self.theirs, self.size)
 
     def legal(self) -> list[int]:
         return list(self.ids)
