@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,15 +15,13 @@ from torch import Tensor
 
 from rlbench.actions import ActionError, ActionSets, check_sets, to_unsigned
 from rlbench.envs.games import GameStep, Position
+from rlbench.envs.othello import Othello
 from rlbench.envs.spaces import EnvError
 from rlbench.native.build import BuildError, check_layout, load, take_build_seconds
 from rlbench.native.envs import POINTER, WHOLE, Key
 from rlbench.native.othello_masks import SIZES, MaskGames, check_num_envs, padded, random_play
 from rlbench.random import Purpose
 from rlbench.uncopied import Uncopied
-
-if TYPE_CHECKING:
-    from rlbench.envs.othello import Othello
 
 __all__ = ["MaskGames", "NativeOthello", "alpha_beta_ids", "load_othello", "random_play", "why_not_native"]
 
@@ -32,7 +30,6 @@ IDS = 1 << 16  # legal ids, likewise
 DEEPEST = 20  # plies of a search
 # In othello.c: from 1 on the depth of a search. Flipping the most discs is a search of depth 1.
 OPPONENTS = {None: 0, "random": -1, "greedy": 1, **{f"alpha_beta_{depth}": depth for depth in (1, 2, 3, 4)}}
-REWARDS = ("win", "discs")
 
 
 class OthelloState(ctypes.Structure):
@@ -206,9 +203,9 @@ def load_othello() -> ctypes.CDLL:
 
 
 def why_not_native(game: Any = None) -> str | None:
-    """The reason why some rules cannot be played in native code here, or None."""
-    if game is not None and (game.size not in SIZES or game.reward not in REWARDS or game.opponent not in OPPONENTS):
-        return f"{game!r} has no native counterpart"
+    """The reason why the rules of a game cannot be played in native code here, or None. A subclass may have rules of its own."""
+    if game is not None and type(game) is not Othello:
+        return f"{getattr(game, 'name', game)} has no native counterpart; Othello itself has"
     try:
         load_othello()
     except BuildError as error:
