@@ -9,7 +9,6 @@ that it was written in (`rlbench.envs.games`); Othello has all three.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import torch
@@ -87,15 +86,10 @@ def why_not(variant: str, game: Any, device: torch.device) -> str | None:
     if variant == "native" and device.type != "cpu":
         return f"native code runs on the CPU, and this runs on {device.type}"
     if game is None:
-        return _why_no_native_othello() if variant == "native" else None
+        return Othello().why_not_native() if variant == "native" else None
     if variant == "native" and hasattr(game, "why_not_native"):
         return game.why_not_native()
     return None if callable(getattr(game, MADE_BY[variant], None)) else f"{game.name} has no `{MADE_BY[variant]}`"
-
-
-@cache
-def _why_no_native_othello() -> str | None:
-    return Othello().why_not_native()
 
 
 SPEEDUP = Speedup(
