@@ -51,25 +51,25 @@ int64_t policy_check(int64_t states, const int64_t *offsets, int64_t ids, const 
 
 // Floats of `kept`, which evaluate leaves for gradient, a state.
 static int64_t kept_width(const struct policy *p) {
-    int64_t width = joint_width(p);
-    for (int64_t l = 1; l <= p->layers; l++) width += padded(p->widths[l]);
+    int64_t width = joint_apart(p);
+    for (int64_t l = 1; l <= p->layers; l++) width += apart(p->widths[l]);
     return width;
 }
 
 int64_t policy_kept_size(const struct policy *p, int64_t states) { return states * kept_width(p); }
 
 int64_t policy_work_size(const struct policy *p, int64_t most) {
-    return scratch_size(p, most) + BLOCK * (kept_width(p) + 2 * widest(p) + 1) + flipped_size(p);
+    return scratch_size(p, most) + BLOCK * (kept_width(p) + 3 * widest(p)) + flipped_size(p);
 }
 
 // A block's rows in memory for `count` rows, from row `first`.
 static struct rows rows_at(const struct policy *p, float *memory, int64_t count, int64_t first, float *value) {
     struct rows rows = {.value = value + first};
     for (int64_t l = 0; l < p->layers; l++) {
-        rows.out[l] = memory + first * padded(p->widths[l + 1]);
-        memory += count * padded(p->widths[l + 1]);
+        rows.out[l] = memory + first * apart(p->widths[l + 1]);
+        memory += count * apart(p->widths[l + 1]);
     }
-    rows.joint = memory + first * joint_width(p);
+    rows.joint = memory + first * joint_apart(p);
     return rows;
 }
 
@@ -86,7 +86,7 @@ static void ask(const struct policy *p, const struct states *s, const float *uni
         net_forward(p, s->parameters, rows, s->obs + b * s->stride, s->stride, &to);
         for (int64_t i = 0; i < rows; i++) {
             const int64_t begin = s->offsets[b + i], count = s->offsets[b + i + 1] - begin;
-            scores_of(p, s->parameters, s->ids + begin, count, to.joint + i * joint_width(p), &scratch);
+            scores_of(p, s->parameters, s->ids + begin, count, to.joint + i * joint_apart(p), &scratch);
             softmax(&scratch, count);
             if (all) memcpy(all + begin, scratch.log_p, sizeof(float) * count);
             if (!uniform) continue;
@@ -114,7 +114,7 @@ void policy_evaluate(const struct policy *p, const struct states *s, float *log_
         net_forward(p, s->parameters, rows, s->obs + b * s->stride, s->stride, &to);
         for (int64_t i = 0; i < rows; i++) {
             const int64_t begin = s->offsets[b + i], count = s->offsets[b + i + 1] - begin;
-            scores_of(p, s->parameters, s->ids + begin, count, to.joint + i * joint_width(p), &scratch);
+            scores_of(p, s->parameters, s->ids + begin, count, to.joint + i * joint_apart(p), &scratch);
             entropy[b + i] = softmax(&scratch, count);
             log_p[b + i] = scratch.log_p[s->choice[b + i]];
         }
@@ -126,8 +126,8 @@ void policy_evaluate(const struct policy *p, const struct states *s, float *log_
 void policy_gradient(const struct policy *p, const struct states *s, const float *by_log_p, const float *by_entropy,
         const float *by_value, float *kept, float *gradient, float *work) {
     const struct scratch scratch = scratch_at(p, s->most, work);
-    const int64_t wide = joint_width(p);
-    float *slope = work + scratch_size(p, s->most), *other = slope + BLOCK * widest(p), *flipped = other + BLOCK * widest(p);
+    const int64_t step = joint_apart(p), d = p->widths[0];
+    float *slope = work + scratch_size(p, s->most), *other = slope + BLOCK * widest(p), *x = other + BLOCK * widest(p), *flipped = x + BLOCK * apart(d);
     flip(p, s->parameters, flipped);
     memset(gradient, 0, sizeof(float) * p->size);
     for (int64_t b = 0; b < s->count; b += BLOCK) {
@@ -135,11 +135,12 @@ void policy_gradient(const struct policy *p, const struct states *s, const float
         const struct rows at = rows_at(p, kept, s->count, b, slope);
         for (int64_t i = 0; i < rows; i++) {
             const int64_t k = b + i, begin = s->offsets[k], count = s->offsets[k + 1] - begin;
-            scores_of(p, s->parameters, s->ids + begin, count, at.joint + i * wide, &scratch);
+            scores_of(p, s->parameters, s->ids + begin, count, at.joint + i * step, &scratch);
             const float entropy = softmax(&scratch, count);
-            actions_backward(p, s->parameters, s->ids + begin, count, s->choice[k], entropy, by_log_p[k], by_entropy[k], &scratch, gradient, slope + i * wide);
+            actions_backward(p, s->parameters, s->ids + begin, count, s->choice[k], entropy, by_log_p[k], by_entropy[k], &scratch, gradient, slope + i * step);
         }
-        net_backward(p, s->parameters, rows, s->obs + b * s->stride, s->stride, &at, slope, by_value + b, other, flipped, gradient);
+        for (int64_t i = 0; i < rows; i++) memcpy(x + i * apart(d), s->obs + (b + i) * s->stride, sizeof(float) * d);
+        net_backward(p, s->parameters, rows, x, apart(d), &at, slope, by_value + b, other, flipped, gradient);
     }
     finish_actions(p, s->parameters, gradient);
 }

@@ -88,14 +88,14 @@ static float softmax(const struct scratch *s, int64_t count) {
     for (int64_t a = count; a < padded(count); a++) s->score[a] = -0x1p120f;  // as good as not there
     vec top = load(s->score), sum = {0}, terms = {0};
     for (int64_t a = WIDE; a < count; a += WIDE) top = where(load(s->score + a) > top, load(s->score + a), top);
-    float largest = top[0];
-    for (int k = 1; k < WIDE; k++) largest = top[k] > largest ? top[k] : largest;
+    float lanes[WIDE];
+    store(lanes, top);
+    const float largest = greatest(lanes);
     for (int64_t a = 0; a < count; a += WIDE) {
         const vec e = exponential(load(s->score + a) - largest);
         store(s->p + a, e);
         sum += e;
     }
-    float lanes[WIDE];
     store(lanes, sum);
     const float whole = total(lanes), rest = logf(whole), share = 1 / whole;
     for (int64_t a = 0; a < count; a += WIDE) {

@@ -27,9 +27,9 @@ struct slopes {  // derivatives of the loss
 };
 
 int64_t ppo_work_size(const struct policy *p, int64_t most) {
-    int64_t outputs = joint_width(p);
-    for (int64_t l = 1; l <= p->layers; l++) outputs += padded(p->widths[l]);
-    return scratch_size(p, most) + flipped_size(p) + BLOCK * (p->widths[0] + outputs + 2 * widest(p) + 2);
+    int64_t outputs = joint_apart(p);
+    for (int64_t l = 0; l <= p->layers; l++) outputs += apart(p->widths[l]);
+    return scratch_size(p, most) + flipped_size(p) + BLOCK * (outputs + 2 * widest(p));
 }
 
 // 0, or 1 + the place of an entry of the order that is no row.
@@ -39,20 +39,25 @@ int64_t ppo_check_order(int64_t count, const int64_t *order, int64_t rows) {
     return 0;
 }
 
+struct sample {
+    int64_t begin, count, choice;
+    float log_prob, value, advantage, target;
+};
+
 static inline float clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 
 // The loss of one sample, as losses.ppo_loss has it, added to the sums; its derivatives times the size of the minibatch.
 // PyTorch's derivative of the smaller, or larger, of two equal numbers is half that of each.
-static struct slopes sample_loss(const struct ppo *ppo, int64_t row, float log_p, float entropy, float value, float advantage, struct sums *sums) {
-    const float log_ratio = log_p - ppo->log_prob[row], ratio = expf(log_ratio), c = ppo->clip_coef, off = fabsf(ratio - 1);
+static struct slopes sample_loss(const struct ppo *ppo, const struct sample *s, float log_p, float entropy, float value, float advantage, struct sums *sums) {
+    const float log_ratio = log_p - s->log_prob, ratio = expf(log_ratio), c = ppo->clip_coef, off = fabsf(ratio - 1);
     const float plain = advantage * ratio, clipped = advantage * clamp(ratio, 1 - c, 1 + c);
     struct slopes by = {-plain, 0};
-    if (clipped < plain && (ratio < 1 - c || ratio > 1 + c)) by.log_p = 0;
-    const float wrong = value - ppo->target[row];
+    by.log_p = (clipped < plain) & (ratio < 1 - c || ratio > 1 + c) ? 0 : by.log_p;
+    const float wrong = value - s->target;
     float error = wrong * wrong;
     by.value = wrong;
     if (ppo->clip_vloss) {
-        const float moved = value - ppo->value[row], wrong_then = ppo->value[row] + clamp(moved, -c, c) - ppo->target[row];
+        const float moved = value - s->value, wrong_then = s->value + clamp(moved, -c, c) - s->target;
         const float other = wrong_then * wrong_then, then = moved < -c || moved > c ? 0 : wrong_then;
         if (other > error) by.value = then;
         if (other == error) by.value = 0.5f * (wrong + then);
@@ -83,21 +88,31 @@ static void normalisation(const struct ppo *ppo, const int64_t *order, int64_t f
     *scale = 1 / ((float)sqrt(squares / (size - 1)) + 1e-8f);
 }
 
-static void gather(const struct ppo *ppo, const int64_t *order, int64_t first, int64_t rows, float *x) {
+// Bring a block's rows together. What is needed of a row lies in many places, which the processor fetches at once if it is asked
+// for all of them before any is used.
+static void gather(const struct ppo *ppo, const int64_t *order, int64_t first, int64_t rows, float *x, struct sample *samples) {
     const int64_t d = ppo->policy->widths[0];
-    for (int64_t i = 0; i < rows; i++) memcpy(x + i * d, ppo->obs + (order ? order[i] : first + i) * ppo->obs_stride, sizeof(float) * d);
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t row = order ? order[i] : first + i, begin = ppo->offsets[row];
+        samples[i] = (struct sample){begin, ppo->offsets[row + 1] - begin, ppo->choice[row], ppo->log_prob[row], ppo->value[row], ppo->advantage[row], ppo->target[row]};
+        __builtin_prefetch(ppo->ids + begin);
+        __builtin_prefetch(ppo->ids + begin + 8);
+        for (int64_t j = 0; j < d; j += WIDE) __builtin_prefetch(ppo->obs + row * ppo->obs_stride + j);
+    }
+    for (int64_t i = 0; i < rows; i++) memcpy(x + i * apart(d), ppo->obs + (order ? order[i] : first + i) * ppo->obs_stride, sizeof(float) * d);
 }
 
 // Gradients of a minibatch's loss, and its sums.
 static struct sums gradients(const struct ppo *ppo, const int64_t *order, int64_t first, int64_t size) {
     const struct policy *p = ppo->policy;
-    const int64_t d = p->widths[0], wide = joint_width(p);
+    const int64_t d = p->widths[0], step = joint_apart(p);
     const struct scratch scratch = scratch_at(p, ppo->most, ppo->work);
-    float *x = ppo->work + scratch_size(p, ppo->most), *free = x + BLOCK * d, value[BLOCK], by_value[BLOCK];
+    float *x = ppo->work + scratch_size(p, ppo->most), *free = x + BLOCK * apart(d), value[BLOCK], by_value[BLOCK];
+    struct sample samples[BLOCK];
     struct rows at = {.value = value};
-    for (int64_t l = 0; l < p->layers; l++) at.out[l] = free, free += BLOCK * padded(p->widths[l + 1]);
+    for (int64_t l = 0; l < p->layers; l++) at.out[l] = free, free += BLOCK * apart(p->widths[l + 1]);
     at.joint = free;
-    float *slope = at.joint + BLOCK * wide, *other = slope + BLOCK * widest(p), *flipped = other + BLOCK * widest(p);
+    float *slope = at.joint + BLOCK * step, *other = slope + BLOCK * widest(p), *flipped = other + BLOCK * widest(p);
     flip(p, ppo->parameters, flipped);
     memset(ppo->gradient, 0, sizeof(float) * p->size);
     float mean, scale;
@@ -106,18 +121,18 @@ static struct sums gradients(const struct ppo *ppo, const int64_t *order, int64_
     const float share = 1.0f / size;
     for (int64_t b = 0; b < size; b += BLOCK) {
         const int64_t rows = size - b < BLOCK ? size - b : BLOCK;
-        gather(ppo, order ? order + b : NULL, first + b, rows, x);
-        net_forward(p, ppo->parameters, rows, x, d, &at);
+        gather(ppo, order ? order + b : NULL, first + b, rows, x, samples);
+        net_forward(p, ppo->parameters, rows, x, apart(d), &at);
         for (int64_t i = 0; i < rows; i++) {
-            const int64_t row = order ? order[b + i] : first + b + i, begin = ppo->offsets[row], count = ppo->offsets[row + 1] - begin;
-            const int64_t choice = ppo->choice[row];
-            scores_of(p, ppo->parameters, ppo->ids + begin, count, at.joint + i * wide, &scratch);
-            const float entropy = softmax(&scratch, count);
-            const struct slopes by = sample_loss(ppo, row, scratch.log_p[choice], entropy, value[i], (ppo->advantage[row] - mean) * scale, &sums);
+            const struct sample *s = samples + i;
+            const int64_t *ids = ppo->ids + s->begin;
+            scores_of(p, ppo->parameters, ids, s->count, at.joint + i * step, &scratch);
+            const float entropy = softmax(&scratch, s->count);
+            const struct slopes by = sample_loss(ppo, s, scratch.log_p[s->choice], entropy, value[i], (s->advantage - mean) * scale, &sums);
             by_value[i] = by.value * share;
-            actions_backward(p, ppo->parameters, ppo->ids + begin, count, choice, entropy, by.log_p * share, -ppo->ent_coef * share, &scratch, ppo->gradient, slope + i * wide);
+            actions_backward(p, ppo->parameters, ids, s->count, s->choice, entropy, by.log_p * share, -ppo->ent_coef * share, &scratch, ppo->gradient, slope + i * step);
         }
-        net_backward(p, ppo->parameters, rows, x, d, &at, slope, by_value, other, flipped, ppo->gradient);
+        net_backward(p, ppo->parameters, rows, x, apart(d), &at, slope, by_value, other, flipped, ppo->gradient);
     }
     finish_actions(p, ppo->parameters, ppo->gradient);
     return sums;
