@@ -1,8 +1,8 @@
 """Reversi (Othello) on 4x4, 6x6 and 8x8 boards, any number of games at once, as integer arithmetic on tensors.
 
-A board is two sets of squares, those of the player to move and those of the other, each a number of 64 bits held in int64; square
-(row, column) has bit 8 row + column whatever the size. An action's id is the set of squares that change to the mover's colour, the
-disc placed and those flipped; a pass is 0, and legal only where nothing else is; a finished game has no action.
+A board is two sets of squares, those of the player to move and those of the other, each a number of 64 bits held in int64;
+square (row, column) has bit 8 row + column whatever the size. An action's id is the set of squares that change to the mover's
+colour, the disc placed and those flipped; a pass is 0, and legal only where nothing else is; a finished game has no action.
 
 `legal_squares` and `play_square` work on the squares themselves, and never wait for a device. Ids differ in number from state to
 state: the host reads how many there are where they are packed.
@@ -19,41 +19,15 @@ import torch
 from torch import Tensor
 
 from rlbench.actions import ActionError, ActionSets, to_unsigned
-from rlbench.envs.othello_batch import (
-    SIZES,
-    count,
-    flips,
-    legal_squares,
-    nth_square,
-    random_step,
-    signed,
-    start_squares,
-)
+from rlbench.envs.othello_batch import SIZES, count, flips, legal_squares, start_squares
+from rlbench.envs.othello_batch import nth_square as nth_square  # offered here too, with the next two
+from rlbench.envs.othello_batch import random_step as random_step
+from rlbench.envs.othello_batch import signed as signed
 from rlbench.envs.othello_batch_ids import packed_ids
 
 if TYPE_CHECKING:
     from rlbench.envs.games import Games, OneGame, Player
 
-__all__ = [
-    "SIZES",
-    "Boards",
-    "Othello",
-    "boards_of",
-    "check_play",
-    "count",
-    "features",
-    "finished",
-    "flips",
-    "lead",
-    "legal_actions",
-    "legal_squares",
-    "nth_square",
-    "play",
-    "play_square",
-    "random_step",
-    "signed",
-    "start",
-]
 REWARDS = ("win", "discs")
 OPPONENTS = ("random", "greedy", "alpha_beta_1", "alpha_beta_2", "alpha_beta_3", "alpha_beta_4")
 MOST_OPENING_PLIES = 63  # an episode has 64 draws for its opening
@@ -185,8 +159,8 @@ class Othello:
         reward: at the end of a game, to the player who moved last, or to the agent where there is an opponent. "win": 1, 0 for a
             draw, or -1; "discs": the lead in discs over the number of squares.
         opening_plies: random plies at the start of each episode. An opening that ends the game is left out.
-        opponent: None for self-play; else who answers each of the agent's moves, and in every other episode moves first: "random",
-            "greedy" (flips the most discs), or "alpha_beta_1" to "alpha_beta_4" (looks that many plies ahead on disc lead).
+        opponent: None for self-play; else who answers each of the agent's moves, and in every other episode moves first:
+            "random", "greedy" (flips the most discs), or "alpha_beta_1" to "alpha_beta_4" (that many plies ahead on disc lead).
 
     Raises:
         ValueError: naming the argument, what was found and what is accepted.

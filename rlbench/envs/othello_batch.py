@@ -5,7 +5,8 @@ once, in steps that double ("parallel prefix", Hillis and Steele, 1986): 1, 2, 4
 squares that have a neighbour on both sides, so that no shift has to be masked again: a line never runs over an edge of the board
 into the next row, and the sign that a shift to the right drags along is never followed.
 
-Everything here is arithmetic on tensors, without a look at their values: it runs on any device and `torch.compile` takes it whole.
+Everything here is arithmetic on tensors, without a look at their values: it runs on any device, and `torch.compile` takes it
+whole.
 """
 
 from __future__ import annotations
