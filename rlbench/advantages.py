@@ -94,13 +94,14 @@ class CompiledGae:
     """As `gae_scan`, compiled: once for every shape, type, layout and device that a process meets, whatever the floats.
 
     Attributes:
-        build_s: seconds that compiling has taken in this process so far.
+        build_s: seconds that compiling has taken in this process so far, whoever asked for it.
         recompiles: compilations beyond the first of each shape.
     """
 
     def __init__(self, backend: str | None = None) -> None:
         self.backend = backend
         self._kept: OrderedDict[Hashable, Compiled] = OrderedDict()  # the last used one last
+        self._gone_s = 0.0  # of functions that are no longer kept
 
     def __call__(
         self,
@@ -124,16 +125,17 @@ class CompiledGae:
             self._kept[key] = Compiled(_scan, self.backend)
         self._kept.move_to_end(key)
         while len(self._kept) > KEPT:
-            self._kept.popitem(last=False)
+            self._gone_s += self._kept.popitem(last=False)[1].compile_s
         return self._kept[key]
 
     def forget(self) -> None:
         """Let the next call compile anew, as in a new process; what lies on disk stays."""
+        self._gone_s = self.build_s
         self._kept.clear()
 
     @property
     def build_s(self) -> float:
-        return sum(function.compile_s for function in self._kept.values())
+        return self._gone_s + sum(function.compile_s for function in self._kept.values())
 
     @property
     def recompiles(self) -> int:

@@ -133,8 +133,9 @@ def test_compiled_once_a_shape_whatever_the_numbers():
     for envs in range(3, 24):  # more shapes than torch.compile allows a function
         rollout = random_rollout(2, envs, 0)
         torch.testing.assert_close(gae(*rollout, 0.9, 0.9, 1.0), gae_loop(*rollout, 0.9, 0.9, 1.0))
+    spent = gae.build_s
     gae.forget()
-    assert not gae._kept
+    assert not gae._kept and gae.build_s == spent > 0
 
 
 def test_no_environment_and_no_step():

@@ -27,12 +27,13 @@ ROWS = 8192  # most states that are asked about at once: what lies between takes
 
 @torch.no_grad()
 def recompute_loop(model: ActionScorer, decisions: Decisions) -> Tensor:
-    """Log-probabilities (M,), one state at a time, each fetched from the device."""
+    """Log-probabilities (M,), one state at a time: brought to the model, and the number fetched."""
+    device = model.score.device
     bounds, chosen = decisions.legal.offsets.tolist(), decisions.choice.tolist()  # sync: the loop is Python's
     found = []
     for i, choice in enumerate(chosen):
-        joint, _ = model.states(decisions.obs[i : i + 1])
-        log_p = model.scores(joint, decisions.legal.ids[bounds[i] : bounds[i + 1]]).log_softmax(0)
+        joint, _ = model.states(decisions.obs[i : i + 1].to(device))
+        log_p = model.scores(joint, decisions.legal.ids[bounds[i] : bounds[i + 1]].to(device)).log_softmax(0)
         found.append(log_p[choice].item())  # sync: as the sources do, one number after another
     return torch.tensor(found, device=decisions.obs.device)
 
@@ -53,12 +54,13 @@ def stored(model: ActionScorer, decisions: Decisions) -> Tensor:
 
 
 def _asked(evaluator: Grouped | Packed, decisions: Decisions) -> Tensor:
-    total = len(decisions.obs)
-    parts = [decisions] if total <= ROWS else slices(decisions, like_parts(total, ROWS))
+    """Some thousand states at a time, brought to the model where they lie elsewhere; the answer lies where they do."""
+    total, home, device = len(decisions.obs), decisions.obs.device, evaluator.model.score.device
     found = []
-    for part in parts:
-        log_p, _ = evaluator.log_probs(part.obs, part.legal)
-        found.append(log_p[part.legal.offsets[:-1] + part.choice])
+    for part in [decisions] if total <= ROWS else slices(decisions, like_parts(total, ROWS)):
+        legal = part.legal.to(device)
+        log_p, _ = evaluator.log_probs(part.obs.to(device), legal)
+        found.append(log_p[legal.offsets[:-1] + part.choice.to(device)].to(home))
     return found[0] if len(found) == 1 else torch.cat(found)
 
 
