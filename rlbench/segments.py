@@ -7,42 +7,8 @@ entropy 0 and no gradient, exactly. Everything is float32 or wider: sums in 8 bi
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
-
-from rlbench.actions import ActionError, ActionSets
-
-
-class Layout(NamedTuple):
-    """Where the actions of B states lie, worked out once for sets that are asked about several times."""
-
-    states: Tensor  # (A,) int64, the state that each action belongs to
-    offsets: Tensor  # (B + 1,) int64
-    same: int | None  # how many actions each state has, where that is known and the same for all
-
-
-def layout_of(obs: Tensor, legal: ActionSets) -> Layout:
-    """The layout of the sets of states obs (B, D).
-
-    On the CPU it costs nothing to look at all counts. Elsewhere the host would wait for the device, so that nothing but shapes
-    is looked at: there `actions.check_sets` belongs where sets are made.
-
-    Raises:
-        ActionError: for a state without a legal action, and for as many sets as there are not states.
-    """
-    num_states, num_actions = len(legal.offsets) - 1, len(legal.ids)
-    if num_states != len(obs):
-        raise ActionError(f"{num_states} sets of actions for {len(obs)} states; accepted: one a state.")
-    same = num_actions if num_states == 1 else None
-    if legal.offsets.device.type == "cpu" and num_states:
-        low, high = (int(count) for count in legal.counts.aminmax())  # sync: on the host
-        if low < 1:
-            state = int(legal.counts.lt(1).nonzero()[0])  # sync: an error
-            raise ActionError(f"state {state} has no legal action to choose: its game must have ended before.")
-        same = high if low == high else None
-    return Layout(legal.states(), legal.offsets, same)
 
 
 def segment_sum(values: Tensor, states: Tensor, num_states: int) -> Tensor:

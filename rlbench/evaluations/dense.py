@@ -38,5 +38,9 @@ def masked_log_softmax(scores: Tensor, legal: Tensor | None) -> Tensor:
 
 
 def entropy(log_p: Tensor) -> Tensor:
-    """Entropy (B,) of log-probabilities (B, A); actions of probability 0 add nothing."""
-    return -(log_p.exp() * log_p).sum(1)
+    """Entropy (B,) of log-probabilities (B, A); actions of probability 0 add nothing, to value and gradient.
+
+    Their log-probability is kept out of the product: the lowest finite number times a gradient above 1 would be infinite.
+    """
+    p = log_p.exp()
+    return -(p * log_p.masked_fill(p == 0, 0.0)).sum(1)

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from rlbench.actions import ActionSets
 from rlbench.batch import Evaluated
+from rlbench.evaluations.views import counts_of
 from rlbench.models.action_scorer import ActionScorer
-from rlbench.segments import layout_of
 
 
 class Loop:
@@ -45,6 +45,6 @@ class Loop:
 
 def each_state(obs: Tensor, legal: ActionSets) -> list[tuple[Tensor, Tensor]]:
     """(features (1, D), ids (K,)) of each state."""
-    layout_of(obs, legal)
+    counts_of(obs, legal)
     bounds = legal.offsets.tolist()  # sync: the loop is the host's
     return [(obs[i : i + 1], legal.ids[a:b]) for i, (a, b) in enumerate(pairwise(bounds))]

@@ -65,6 +65,8 @@ class ActionScorer(nn.Module):
         The last product is in float32 under autocast, too: a score of 10 has steps of 0.06 in bfloat16, and a ratio of
         probabilities would be off by as much where two ways of computing it round differently.
         """
-        hidden = F.relu(joint + encoded).float()
-        with torch.autocast(hidden.device.type, enabled=False):
+        hidden = F.relu(joint + encoded)
+        if not torch.is_autocast_enabled(hidden.device.type):
             return hidden @ self.score
+        with torch.autocast(hidden.device.type, enabled=False):
+            return hidden.to(self.score.dtype) @ self.score
