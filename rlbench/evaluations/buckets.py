@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from rlbench.actions import ActionSets
 
 LEAST_ACTIONS, ACTION_STEPS = 64, 4  # 64, 80, 96, 112, 128, 160, …: a fifth of them fills up at most
-LEAST_ROWS, ROW_STEPS = 1, 8  # 1 to 16, 18, 20, …, 32, 36, …: a ninth of them at most
+LEAST_ROWS, ROW_STEPS = 16, 8  # 16, 18, 20, …, 32, 36, …: from there on a ninth of them at most
 
 
 class Bucketed(NamedTuple):
