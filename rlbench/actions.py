@@ -40,16 +40,32 @@ class ActionSets(NamedTuple):
     def to(self, device: str | torch.device, non_blocking: bool = False) -> ActionSets:
         return ActionSets(*(tensor.to(device, non_blocking=non_blocking) for tensor in self))
 
-    def take(self, index: Tensor) -> ActionSets:
-        """The sets of states `index` (K,) int64, in that order, copied."""
+    def take(self, index: Tensor, total: int | None = None) -> ActionSets:
+        """The sets of states `index` (K,) int64, in that order, copied.
+
+        Args:
+            total: how many actions they have together, where that is known: on CUDA the host then waits for nothing.
+        """
         counts = self.counts[index]
         offsets = torch.cat((counts.new_zeros(1), counts.cumsum(0)))
-        total = int(offsets[-1])  # sync: the size of what is made
-        within = torch.arange(total, device=index.device) - torch.repeat_interleave(
-            offsets[:-1], counts, output_size=total
-        )
-        start = torch.repeat_interleave(self.offsets[index], counts, output_size=total)
-        return ActionSets(self.ids[start + within], offsets)
+        total = int(offsets[-1]) if total is None else total  # sync: the size of what is made
+        # Action a of the result is action a + shift of these sets, with one shift a state.
+        shift = torch.repeat_interleave(self.offsets[index] - offsets[:-1], counts, output_size=total)
+        return ActionSets(self.ids.index_select(0, shift.add_(torch.arange(total, device=shift.device))), offsets)
+
+    def slice(self, start: int, stop: int) -> ActionSets:
+        """The sets of states start … stop - 1; their ids are not copied."""
+        first, last = self.offsets[[start, stop]].tolist()  # sync: where they lie
+        return ActionSets(self.ids[first:last], self.offsets[start : stop + 1] - first)
+
+
+def cat(parts: Sequence[ActionSets]) -> ActionSets:
+    """Action sets one after another: those of all states of the first, then of the second, and so on."""
+    before, offsets = 0, [parts[0].offsets[:1]]
+    for part in parts:
+        offsets.append(part.offsets[1:] + before)
+        before += len(part.ids)
+    return ActionSets(torch.cat([part.ids for part in parts]), torch.cat(offsets))
 
 
 def pack(lists: Sequence[Iterable[int]], device: str | torch.device = "cpu") -> ActionSets:
@@ -88,6 +104,8 @@ def ids_of(ids: Any, where: str = "ids") -> np.ndarray:
         return np.ascontiguousarray(ids).reshape(-1).view(np.int64).copy()
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
         ids = ids.reshape(-1).tolist()
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise ActionError(f"{where}: {ids!r} is refused; accepted are the ids of its actions, one after another.")
     values = list(ids)
     for value in values:
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)

@@ -120,8 +120,10 @@ def view_of(obs: Tensor, legal: ActionSets) -> View:
         ActionError: as `counts_of`.
     """
     num_states, num_actions = len(obs), len(legal.ids)
+    if num_states == 1 and len(legal.offsets) == 2 and num_actions:
+        return Rows(1, num_actions)
     counts, low, high = counts_of(obs, legal)
-    if num_states == 1 or (low is not None and low == high):
+    if low is not None and low == high:
         return Rows(num_states, num_actions // num_states)
     return Spans(legal.offsets, counts, num_actions, high)
 
