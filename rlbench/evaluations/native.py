@@ -88,11 +88,20 @@ class PackedNative(Uncopied):
 class Question:
     """Arrays by address, and the arrays themselves, so that they live as long."""
 
-    def __init__(self, shape: int, parameters: int, obs: Tensor, sets: ActionSets, choice: Tensor | None, most: int) -> None:
+    def __init__(
+        self, shape: int, parameters: int, obs: Tensor, sets: ActionSets, choice: Tensor | None, most: int
+    ) -> None:
         self.shape, self.obs, self.sets, self.choice, self.count = shape, obs, sets, choice, len(obs)
         chosen = None if choice is None else choice.data_ptr()
         self.states = States(
-            obs.data_ptr(), parameters, obs.stride(0), len(obs), most, sets.ids.data_ptr(), sets.offsets.data_ptr(), chosen
+            obs.data_ptr(),
+            parameters,
+            obs.stride(0),
+            len(obs),
+            most,
+            sets.ids.data_ptr(),
+            sets.offsets.data_ptr(),
+            chosen,
         )
 
     def call(self, function: Any, *arrays: Tensor) -> None:

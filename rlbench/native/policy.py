@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rlbench.actions import BITS, ActionError, ActionSets, check_sets
+from rlbench.actions import BITS
 from rlbench.models.action_scorer import ActionScorer
 from rlbench.native.build import BuildError, check_layout, load
 from rlbench.native.dqn import WIDE, padded
@@ -104,9 +104,7 @@ class Parameters:
 
     def address(self, tensors: list[Tensor]) -> int:
         """Where the parameters lie as one vector: where they are if they are one, else where they were copied to."""
-        self.places[:, 4:] = [
-            (t.data_ptr(), *_strides(t, name)) for t, name in zip(tensors, self.names, strict=True)
-        ]
+        self.places[:, 4:] = [(t.data_ptr(), *_strides(t, name)) for t, name in zip(tensors, self.names, strict=True)]
         return self.library.policy_parameters(len(tensors), self.places.ctypes.data, self.own.data_ptr())
 
     @torch.no_grad()
@@ -179,7 +177,11 @@ def _why_no_model(model: Any) -> str | None:
     if type(model) is not ActionScorer:
         return f"native code computes an ActionScorer, not a {type(model).__name__}"
     layers = list(model.state)
-    if not layers or len(layers) % 2 or any(type(x) is not (nn.ReLU if i % 2 else nn.Linear) for i, x in enumerate(layers)):
+    if (
+        not layers
+        or len(layers) % 2
+        or any(type(x) is not (nn.ReLU if i % 2 else nn.Linear) for i, x in enumerate(layers))
+    ):
         return "native code computes a state network of Linear and ReLU layers, in turn"
     if len(layers) // 2 > MOST_LAYERS:
         return f"native code has room for {MOST_LAYERS} hidden layers, and the model has {len(layers) // 2}"
@@ -187,5 +189,3 @@ def _why_no_model(model: Any) -> str | None:
         if parameter.dtype != torch.float32 or parameter.device.type != "cpu":
             return f"native code computes in float32 on the CPU, and {name} is {parameter.dtype} on {parameter.device}"
     return None
-
-

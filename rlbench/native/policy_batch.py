@@ -47,8 +47,8 @@ def sets_of(legal: ActionSets, choice: Tensor | None = None) -> tuple[ActionSets
         assert choice is not None
         state = -1 - most
         raise ActionError(
-            f"state {state} has {int(sets.counts[state])} legal actions, and choice {int(choice[state])} is refused; accepted is a "
-            "place in its list, from 0."
+            f"state {state} has {int(sets.counts[state])} legal actions, and choice {int(choice[state])} is refused; accepted is "
+            "a place in its list, from 0."
         )
     return sets, most
 
@@ -61,7 +61,7 @@ def column(name: str, values: Tensor, rows: int, kind: torch.dtype = torch.float
     """
     if values.shape != (rows,) or values.dtype != kind or values.is_cuda:
         raise ActionError(
-            f"{name} {tuple(values.shape)} {values.dtype} on {values.device} is refused; accepted by native code: ({rows},) {kind} "
-            "on cpu."
+            f"{name} {tuple(values.shape)} {values.dtype} on {values.device} is refused; accepted by native code: ({rows},) "
+            f"{kind} on cpu."
         )
     return values.contiguous()

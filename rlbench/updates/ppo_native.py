@@ -29,7 +29,10 @@ class Job(ctypes.Structure):
     """Kept in step with `struct ppo` in ppo_update.c."""
 
     _fields_ = (
-        *((name, POINTER) for name in ["policy", "parameters", "gradient", "moment1", "moment2", "work", "obs", *COLUMNS]),
+        *(
+            (name, POINTER)
+            for name in ["policy", "parameters", "gradient", "moment1", "moment2", "work", "obs", *COLUMNS]
+        ),
         *((name, POINTER) for name in ["ids", "offsets", "choice"]),
         *((name, WHOLE) for name in ["obs_stride", "most", "norm_adv", "clip_vloss", "step"]),
         *((name, ctypes.c_double) for name in ["learning_rate", "beta1", "beta2"]),
@@ -100,7 +103,9 @@ class PPONative(Uncopied):
             )
         return PPOUpdated(*self._run(decisions, order, sizes, learning_rate))
 
-    def _run(self, decisions: Decisions, order: Tensor | None, sizes: Sequence[int], learning_rate: float) -> Sequence[Tensor]:
+    def _run(
+        self, decisions: Decisions, order: Tensor | None, sizes: Sequence[int], learning_rate: float
+    ) -> Sequence[Tensor]:
         if min(sizes, default=1) < 1:
             raise ActionError(f"minibatches of {list(sizes)} rows are refused; accepted: 1 row or more in each.")
         with phase("update"):
