@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from rlbench.actions import ActionError, ActionSets, to_unsigned
-from rlbench.envs.othello_batch import SIZES, count, flips, legal_squares, start_squares
+from rlbench.envs.othello_batch import SIZES, START, count, flips, legal_squares
 from rlbench.envs.othello_batch import nth_square as nth_square  # offered here too, with the next two
 from rlbench.envs.othello_batch import random_step as random_step
 from rlbench.envs.othello_batch import signed as signed
@@ -48,7 +48,7 @@ def start(num_games: int = 1, size: int = 8, device: str | torch.device = "cpu")
         ValueError: for a size that is none of 4, 6 and 8.
     """
     check_size(size)
-    mine, theirs = (torch.full((num_games,), bits, device=device) for bits in start_squares(size))
+    mine, theirs = (torch.full((num_games,), bits, device=device) for bits in START[size][:2])
     return Boards(mine, theirs, size)
 
 

@@ -11,15 +11,17 @@ whole.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, wraps
+from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 SIZES = (4, 6, 8)
-STACKED = (
-    4096  # up to here the four lines are worked on in one call each; above, an extra row only falls out of the cache
-)
+BLOCK = 4096  # boards that are worked on at a time on a CPU, so that what lies between two calls stays in its cache
 LINES = (1, 8, 7, 9)  # places from a square to the next: along a row, a column, and both diagonals
 ONES = 0x0101010101010101  # a one in each byte
 HALVES = 0x4040404040404040
@@ -30,31 +32,44 @@ def signed(bits: int) -> int:
     return bits - (1 << 64) if bits >> 63 else bits
 
 
-@cache
-def squares_of(size: int) -> int:
-    """All squares of a board."""
-    return signed(sum(1 << (8 * r + c) for r in range(size) for c in range(size)))
+def set_of(rows: Iterable[int], columns: Iterable[int]) -> int:
+    return signed(sum(1 << (8 * r + c) for r, c in product(rows, columns)))
 
 
-@cache
 def inner_of(size: int) -> tuple[int, ...]:
     """For each line, the squares that have a neighbour on both sides."""
     inside, every = range(1, size - 1), range(size)
-    rows_and_columns = ((every, inside), (inside, every), (inside, inside), (inside, inside))
-    return tuple(signed(sum(1 << (8 * r + c) for r in rows for c in cols)) for rows, cols in rows_and_columns)
+    return tuple(set_of(*sides) for sides in ((every, inside), (inside, every), (inside, inside), (inside, inside)))
+
+
+SQUARES = {size: set_of(range(size), range(size)) for size in SIZES}  # all of a board
+INNER = {size: inner_of(size) for size in SIZES}
 
 
 @cache
-def stacked_lines(size: int, device: torch.device) -> list[tuple[Tensor, Tensor]]:
+def stacked_lines(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """All lines as one: places (4, 1) and inner squares (4, 1)."""
-    return [tuple(torch.tensor(values, device=device)[:, None] for values in (LINES, inner_of(size)))]
+    places, inner = (torch.tensor(values, device=device)[:, None] for values in (LINES, INNER[size]))
+    return places, inner
 
 
 def lines_of(x: Tensor, size: int) -> list[tuple[int, int]] | list[tuple[Tensor, Tensor]]:
-    """Pairs (places, inner squares) to work on in turn: all in one for few games, where a call costs more than its work."""
-    if torch.compiler.is_compiling() or len(x) > STACKED:
-        return list(zip(LINES, inner_of(size), strict=True))
-    return stacked_lines(size, x.device)
+    """Pairs (places, inner squares) to work on in turn: by calls all at once, which saves calls; compiled one by one."""
+    return list(zip(LINES, INNER[size], strict=True)) if is_compiling() else [stacked_lines(size, x.device)]
+
+
+def in_blocks(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function of tensors (N,) and a size, a block at a time where that is faster."""
+
+    @wraps(function)
+    def whole(*args: Any) -> Tensor:
+        *tensors, size = args
+        if is_compiling() or len(tensors[0]) <= BLOCK or tensors[0].device.type != "cpu":
+            return function(*tensors, size)
+        parts = zip(*(tensor.split(BLOCK) for tensor in tensors), strict=True)
+        return torch.cat([function(*part, size) for part in parts])
+
+    return whole
 
 
 def runs(discs: Tensor, followed: Tensor, places: int | Tensor, size: int) -> tuple[Tensor, Tensor]:
@@ -79,6 +94,7 @@ def either(x: Tensor) -> Tensor:
     return (a | b).bitwise_or_(c).bitwise_or_(d)
 
 
+@in_blocks
 def legal_squares(mine: Tensor, theirs: Tensor, size: int) -> Tensor:
     """The squares (N,) on which the player of `mine` (N,) may place a disc."""
     found = None
@@ -86,9 +102,10 @@ def legal_squares(mine: Tensor, theirs: Tensor, size: int) -> Tensor:
         up, down = runs(mine, theirs & inner, places, size)
         ends = either((up << places).bitwise_or_(down >> places))
         found = ends if found is None else found.bitwise_or_(ends)
-    return found.bitwise_and_(~(mine | theirs)).bitwise_and_(squares_of(size))
+    return found.bitwise_and_(~(mine | theirs)).bitwise_and_(SQUARES[size])
 
 
+@in_blocks
 def flips(mine: Tensor, theirs: Tensor, placed: Tensor, size: int) -> Tensor:
     """The discs (N,) that a disc on square `placed` (N,) turns over; none where `placed` is empty."""
     found = None
@@ -136,40 +153,45 @@ def nth_square(squares: Tensor, k: Tensor) -> Tensor:
     return (torch.ones_like(squares) << (place + lanes_up_to(rank, sums))) & squares
 
 
-def start_squares(size: int) -> tuple[int, int]:
-    """(mine, theirs) at the start. Black, who moves first, has the square right of and above the middle, and its opposite."""
-    low, high = size // 2 - 1, size // 2
-    black, white = ((low, high), (high, low)), ((low, low), (high, high))
-    return tuple(signed(sum(1 << (8 * r + c) for r, c in squares)) for squares in (black, white))
+def start_of(size: int) -> tuple[int, int, int]:
+    """(mine, theirs, moves) at the start. Black, who moves first, has the square right of and above the middle, and its opposite;
+    a first disc goes beyond a white one, seen from a black one.
+    """
+    a, b, c, d = range(size // 2 - 2, size // 2 + 2)
+    black, white, moves = ((b, c), (c, b)), ((b, b), (c, c)), ((b, a), (a, b), (c, d), (d, c))
+    return tuple(sum(set_of([row], [column]) for row, column in squares) for squares in (black, white, moves))
+
+
+START = {size: start_of(size) for size in SIZES}
+
+
+def after(mine: Tensor, theirs: Tensor, ids: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Take action ids (N,), a pass where 0; games that end start anew.
+
+    Returns:
+        mine, theirs: (N,), seen by the player to move next.
+        moves: (N,), `legal_squares` of these; a game without any passes.
+        ended: (N,) bool.
+    """
+    mine, theirs = theirs & ~ids, mine | ids
+    moves = legal_squares(mine, theirs, size)
+    ended = (moves | legal_squares(theirs, mine, size)) == 0
+    begun = START[size]
+    mine, theirs, moves = (x.where(~ended, first) for x, first in zip((mine, theirs, moves), begun, strict=True))
+    return mine, theirs, moves, ended
 
 
 def random_step(
     mine: Tensor, theirs: Tensor, moves: Tensor, bits: Tensor, size: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """One ply of every game by a player who places discs at random; games that end start anew.
+    """One ply of every game by a player who places discs at random, moves as sets of squares.
 
     Args:
-        mine, theirs: (N,) int64, seen by the player to move.
-        moves: (N,) int64, `legal_squares` of these; a game without any passes.
+        mine, theirs, moves: (N,) int64, as `after` gives them, or as they are in START.
         bits: (N,) int64, 32 random bits each.
 
     Returns:
-        mine, theirs, moves, as they were given but a ply later, and which games have ended (N,) bool.
+        As `after`.
     """
     placed = nth_square(moves, (bits * count(moves)) >> 32)
-    changed = placed | flips(mine, theirs, placed, size)
-    mine, theirs = theirs & ~changed, mine | changed
-    moves = legal_squares(mine, theirs, size)
-    ended = (moves | legal_squares(theirs, mine, size)) == 0
-    new_mine, new_theirs = start_squares(size)
-    mine, theirs = mine.where(~ended, new_mine), theirs.where(~ended, new_theirs)
-    return mine, theirs, moves.where(~ended, start_moves(size)), ended
-
-
-@cache
-def start_moves(size: int) -> int:
-    """The squares on which black may place the first disc: beyond a disc of the other's, two from one of black's own."""
-    low, high = size // 2 - 1, size // 2
-    return signed(
-        sum(1 << (8 * r + c) for r, c in ((low, low - 1), (low - 1, low), (high, high + 1), (high + 1, high)))
-    )
+    return after(mine, theirs, placed | flips(mine, theirs, placed, size), size)

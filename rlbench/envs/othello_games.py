@@ -10,7 +10,7 @@ from torch import Tensor
 from rlbench.actions import ActionSets
 from rlbench.envs.games import GameStep, Position
 from rlbench.envs.othello import Boards, Othello, features, lead, legal_squares, play, stuck
-from rlbench.envs.othello_batch_ids import packed_ids
+from rlbench.envs.othello_batch_ids import packed_ids, with_passes
 from rlbench.envs.othello_batch_starts import Replies, Starts, put, select
 from rlbench.envs.spaces import EnvError
 
@@ -92,9 +92,8 @@ class BatchedOthello:
         return torch.zeros_like(games) if self.alternating else (episodes + games) % 2
 
     def _legal(self, moves: Tensor) -> ActionSets:
-        """Of games none of which is over: one whose player has no square passes. Any disc stands for a pass."""
         mine, theirs, size = self._boards
-        return packed_ids(mine, theirs, torch.where(moves == 0, mine & -mine, moves), size)
+        return packed_ids(mine, theirs, with_passes(mine, moves), size)
 
     def _reward(self, leads: Tensor) -> Tensor:
         """By the lead of who would move next: the agent, or else the other of the two players."""

@@ -20,7 +20,7 @@ from rlbench.envs.othello import (
     play_square,
     start,
 )
-from rlbench.envs.othello_batch import STACKED
+from rlbench.envs.othello_batch import BLOCK
 
 MASK = 2**64 - 1
 
@@ -110,7 +110,7 @@ def test_random_play_follows_the_rules(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("num_games", [1, 2, STACKED + 1])
+@pytest.mark.parametrize("num_games", [1, 2, BLOCK + 1])
 def test_positions_that_no_game_reaches_follow_the_rules_too(size, num_games):
     """Discs anywhere, corners and edges full; for few games and for many, which take another path."""
     generator = torch.Generator().manual_seed(num_games)
@@ -179,7 +179,7 @@ def test_no_line_runs_over_an_edge_into_the_next_row(rows):
     boards = board(rows)
     expected = expected_ids(grid_of(boards.mine.item(), boards.theirs.item(), 8), 8)
     assert unpack(legal_actions(boards)) == [expected]
-    everything = Boards(boards.mine.repeat(STACKED + 1), boards.theirs.repeat(STACKED + 1), 8)
+    everything = Boards(boards.mine.repeat(BLOCK + 1), boards.theirs.repeat(BLOCK + 1), 8)
     assert unpack(legal_actions(everything))[-1] == expected
 
 

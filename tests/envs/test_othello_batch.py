@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from rlbench.actions import unpack
 from rlbench.envs.othello import SIZES, Boards, finished, legal_actions, legal_squares, play_square, start
-from rlbench.envs.othello_batch import STACKED, count, flips, nth_square, random_step, start_moves
+from rlbench.envs.othello_batch import BLOCK, START, after, count, flips, nth_square, random_step
+from rlbench.envs.othello_batch_ids import ids_of_rows, random_packed_step
 
 MASK = 2**64 - 1
 
@@ -18,7 +19,7 @@ def signed(bits):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_the_first_moves_are_known_beforehand(size):
-    assert legal_squares(*start(1, size)).item() == start_moves(size)
+    assert legal_squares(*start(1, size)).item() == START[size][2]
 
 
 @pytest.mark.parametrize("corner", [0, 7, 56, 63])
@@ -88,9 +89,37 @@ def test_a_compiled_step_is_the_same(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
+def test_a_step_on_packed_ids_is_the_same_as_on_squares(size):
+    n, generator = 100, torch.Generator().manual_seed(6)
+    boards = start(n, size)
+    state, legal = (*boards[:2], legal_squares(*boards)), legal_actions(boards)
+    for _ in range(2 * size**2):
+        bits = torch.randint(2**32, (n,), generator=generator)
+        *packed, legal, packed_ended = random_packed_step(*state[:2], legal, bits, size)
+        *state, ended = random_step(*state, bits, size)
+        assert torch.equal(packed_ended, ended)
+        assert torch.equal(packed[0], state[0]) and torch.equal(packed[1], state[1])
+        expected = legal_actions(Boards(*packed, size))
+        assert torch.equal(legal.ids, expected.ids) and torch.equal(legal.offsets, expected.offsets)
+
+
+@pytest.mark.slow
+def test_compiled_parts_of_a_packed_step_are_the_same():
+    n, generator = 203, torch.Generator().manual_seed(7)
+    parts = torch.compile(after, fullgraph=True), torch.compile(ids_of_rows, dynamic=True, fullgraph=True)
+    state = *start(n)[:2], legal_actions(start(n))
+    for _ in range(130):
+        bits = torch.randint(2**32, (n,), generator=generator)
+        expected, found = random_packed_step(*state, bits, 8), random_packed_step(*state, bits, 8, *parts)
+        for ours, theirs in zip((*found[:2], *found[2]), (*expected[:2], *expected[2]), strict=True):
+            assert torch.equal(ours, theirs)
+        state = expected[:3]
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_few_games_and_many_take_two_paths_to_one_answer(size):
     generator = torch.Generator().manual_seed(5)
-    numbers = torch.randint(-(2**63), 2**63 - 1, (3, STACKED + 1), generator=generator)
+    numbers = torch.randint(-(2**63), 2**63 - 1, (3, BLOCK + 1), generator=generator)
     board = signed(sum(1 << (8 * r + c) for r in range(size) for c in range(size)))
     mine, theirs = numbers[0] & board, ~numbers[0] & numbers[1] & board
     moves = legal_squares(mine, theirs, size)
