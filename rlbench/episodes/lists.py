@@ -109,9 +109,8 @@ def _read(given: Any, where: str, is_last: bool, size: int | None) -> _Read:
     try:
         ids = ids_of(step.legal, f"{where}: legal")
         action = ids_of([step.action], f"{where}: action")[0]
-    except (ActionError, TypeError) as error:
-        text = str(error) if isinstance(error, ActionError) else f"{where}: legal={step.legal!r} is no list of ids."
-        raise EpisodeError(text) from error
+    except ActionError as error:
+        raise EpisodeError(str(error)) from error
     if not len(ids):
         raise EpisodeError(
             f"{where}: no legal action in a state that was acted in; leave out states of finished games."

@@ -4,8 +4,11 @@ import pytest
 import torch
 
 from rlbench.actions import pack, unpack
+from rlbench.envs import othello
 from rlbench.envs.bandit import IdBandit
 from rlbench.envs.games import GameStep, Position
+from rlbench.envs.othello import Othello
+from rlbench.envs.players import RandomPlayer
 from rlbench.episodes import EpisodeError, record
 from rlbench.evaluations.loop import Loop
 from rlbench.models.action_scorer import ActionScorer
@@ -120,6 +123,22 @@ def test_truncated_episodes_keep_where_they_led():
     assert games.obs[:, 0].tolist() == [0, 1, 2, 100, 101, 12, 13, 14, 111, 112]
     assert games.truncated.nonzero().flatten().tolist() == [4, 9]
     assert games.last_obs[:, 0].tolist() == [0, 102, 0, 113] and games.terminated.sum() == 2
+
+
+def test_self_play_of_othello_can_be_played_again():
+    """Every recorded state follows from the one before by the recorded action, and the winner's gain is the loser's loss."""
+    games = record(Othello(4), RandomPlayer(3), 40, seed=1, num_envs=16)
+    returns = games.returns()
+    assert games.alternating and set(games.reward.tolist()) <= {-1.0, 0.0, 1.0}
+    for e in range(len(games)):
+        boards, (a, b) = othello.start(1, 4), games.bounds[e : e + 2].tolist()
+        for row in range(a, b):
+            one = games.legal.take(torch.tensor([row]))
+            assert torch.equal(games.obs[row : row + 1], othello.features(boards))
+            assert unpack(one) == unpack(othello.legal_actions(boards))
+            boards = othello.play(boards, one.ids[games.choice[row]][None])
+            assert row == b - 1 or returns[row] == -returns[row + 1]
+        assert bool(othello.finished(boards)) and games.reward[b - 1] == -othello.lead(boards).sign()
 
 
 def test_refusals():
