@@ -6,7 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlbench.actions import unpack
-from rlbench.envs.othello import SIZES, Boards, finished, legal_actions, legal_squares, play_square, start
+from rlbench.envs.othello import (
+    SIZES,
+    Boards,
+    boards_of,
+    features,
+    finished,
+    lead,
+    legal_actions,
+    legal_squares,
+    play_square,
+    start,
+)
 from rlbench.envs.othello_batch import BLOCK, START, after, count, flips, nth_square, random_step
 from rlbench.envs.othello_batch_ids import ids_of_rows, random_packed_step
 
@@ -130,3 +141,14 @@ def test_few_games_and_many_take_two_paths_to_one_answer(size):
         flips(mine[i : i + 700], theirs[i : i + 700], placed[i : i + 700], size) for i in range(0, len(mine), 700)
     ]
     assert torch.equal(flips(mine, theirs, placed, size), torch.cat(turned))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_no_value_is_read_on_the_host(size):
+    """Tensors without values go through: nothing waits for a device, and all constants are on it."""
+    boards = start(3, size, "meta")
+    bits = torch.zeros(3, dtype=torch.int64, device="meta")
+    outcome = random_step(*boards[:2], legal_squares(*boards), bits, size)
+    outcome += play_square(boards, bits)[:2]
+    outcome += (finished(boards), lead(boards), features(boards), boards_of(features(boards), size).mine)
+    assert {tensor.device.type for tensor in outcome} == {"meta"}
