@@ -111,6 +111,7 @@ class RecordedTraining:
                 renew = not len(history.rows) % self.config.update_epochs
                 renew |= 0 < self.config.target_kl < losses["approx_kl"]
         history.compile_s, history.interrupted = self.compile_s - compiled, self.stopping
+        self.stopping = False  # called again, it goes on
         history.recompiles, history.skipped_updates = self.recompiles, int(self.apply_update.skipped)
         return history
 
