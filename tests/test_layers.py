@@ -30,6 +30,7 @@ ENV_CLASSES = {
     "envs/workers.py",
     "envs/busy.py",
     "envs/old_style.py",
+    "envs/othello_env.py",
 }
 # A kernel is compiled from its function's source, where Triton's names must be those of the module; loaded on first use, too.
 TRITON_KERNELS = "evaluations/triton_kernels.py"
