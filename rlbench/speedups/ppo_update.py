@@ -4,7 +4,8 @@ Eager PyTorch spends much of it on calls: a hundred and more operations on small
 `compiled` makes one call of the whole on shapes out of few, so that numbers of actions may change from state to state (claim
 B19): it fuses what lies between the matrix products, and costs seconds to tens of seconds for each shape, once. `native` is one
 call of a C function on the CPU, which goes through a minibatch a few hundred rows at a time (claim B20). The wider the network
-and the larger the minibatch, the more of the time is in the products, which compiling leaves as they are.
+and the larger the minibatch, the more of the time is in the products, which compiling leaves as they are. With several threads
+compiled sums are taken in an order that differs from run to run.
 """
 
 from __future__ import annotations
