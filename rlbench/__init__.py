@@ -18,9 +18,11 @@ _LAZY = {
     "SPEEDUPS": "rlbench.speedups",
     "ChoiceError": "rlbench.speedups",
     "Choices": "rlbench.speedups",
+    "Episodes": "rlbench.episodes",
     "PPO": "rlbench.trainers.ppo",
     "load_prices": "rlbench.prices",
     "pack": "rlbench.actions",
+    "train_on_episodes": "rlbench.trainers.recorded",
 }
 
 __all__ = [
@@ -34,11 +36,13 @@ __all__ = [
     "Choices",
     "ConfigError",
     "DQNConfig",
+    "Episodes",
     "History",
     "PPOConfig",
     "envs",
     "load_prices",
     "pack",
+    "train_on_episodes",
 ]
 
 

@@ -13,6 +13,9 @@ _HOMES = {
     "TradingEnv": "trading",
     "StepState": "history",
     "EnvError": "spaces",
+    "IdBandit": "bandit",
+    "Othello": "othello",
+    "OthelloEnv": "othello_env",
     "OldStyle": "old_style",
     "best_equity": "optimum",
     "Optimum": "optimum",
@@ -23,7 +26,7 @@ _HOMES = {
 }
 
 
-_MODULES = ("othello", "games")  # used by their own name: rlbench.envs.othello.start()
+_MODULES = ("othello", "games", "bandit", "players", "matches")  # used by their own name: rlbench.envs.othello.start()
 
 
 def __getattr__(name: str) -> Any:

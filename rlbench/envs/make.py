@@ -74,7 +74,8 @@ def _factory_of_name(name: str) -> MakeEnv:
     import gymnasium
 
     if name.startswith("rlbench/"):
-        importlib.import_module("rlbench.envs.trading")  # registers it
+        for module in ("trading", "othello_env"):
+            importlib.import_module(f"rlbench.envs.{module}")  # registers it
     module, colon, attribute = name.partition(":")
     if colon and module:
         try:

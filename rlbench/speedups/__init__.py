@@ -3,19 +3,27 @@
 from typing import Any
 
 from rlbench.speedups import (
+    action_encoding,
     backend,
     conversion,
     environments,
+    evaluate,
     features,
+    gae,
+    games,
     loop,
     market_io,
     metrics,
+    minibatch,
+    old_log_probs,
     optimizer,
+    ppo_update,
     precision,
     priorities,
     replay,
     transfer,
     update,
+    upload,
 )
 from rlbench.speedups.choices import ChoiceError, Choices
 from rlbench.speedups.speedup import Speedup
@@ -36,6 +44,14 @@ SPEEDUPS: dict[str, Speedup] = {
         optimizer,
         metrics,
         backend,
+        games,
+        action_encoding,
+        evaluate,
+        gae,
+        old_log_probs,
+        upload,
+        minibatch,
+        ppo_update,
     )
 }
 

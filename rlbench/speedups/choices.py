@@ -126,9 +126,14 @@ class Choices:
         def reason(slot: str, variant: str) -> str | None:
             return _speedups()[slot].requires(variant, None, config, where, env)
 
+        trainer = getattr(config, "trainer", None)
         for slot, variant in kept.items():
-            why = None if slot in self.explicit else reason(slot, variant)
-            others = [Choices.plain(where)._variants[slot], *_speedups()[slot].variants] if why else []
+            if slot in self.explicit or trainer not in (None, *_speedups()[slot].workloads):
+                continue
+            why = reason(slot, variant)
+            speedup = _speedups()[slot]
+            first = [Choices.plain(where)._variants[slot], *filter(None, [speedup.fallback])]
+            others = [*first, *speedup.variants] if why else []
             usable = next((other for other in others if reason(slot, other) is None), None)
             if usable is not None:
                 told.setdefault(why.partition("; accepted here")[0], []).append(

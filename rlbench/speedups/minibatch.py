@@ -79,6 +79,8 @@ def _in_order(tensors: list[Tensor]) -> list[Tensor]:
 
 
 def requires(variant: str, choices: Any, config: Any, device: torch.device, env: Any) -> str | None:
+    if choices is not None and choices.ppo_update == "native":
+        return "ppo_update='native' takes its rows itself; leave this slot out"
     if variant == "by_count" and env is not None and env.game is None:
         return "every state has as many actions; accepted here: stack_samples, copies, index_views"
     return None

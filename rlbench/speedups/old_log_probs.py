@@ -121,5 +121,6 @@ SPEEDUP = Speedup(
     sizes=(64, 1024),
     size_means="decisions among 1 to 20 actions",
     workloads=("ppo",),
+    fallback="recompute_packed",
     claims=("B4",),
 )

@@ -34,6 +34,7 @@ class Speedup:
         workloads: the trainers that have this slot.
         loops: the variants of the slot `loop` that leave this to a slot of its own.
         claims: the claims that it tests.
+        fallback: what stands in where neither a variant nor plain()'s can be used; the plainest one where left out.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Speedup:
     workloads: tuple[str, ...] = ("dqn",)
     loops: tuple[str, ...] = ("python",)
     claims: tuple[str, ...] = ()
+    fallback: str = ""
 
     @property
     def plainest(self) -> str:

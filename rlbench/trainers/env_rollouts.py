@@ -64,8 +64,9 @@ class EnvRollouts:
     def _rollout(self, states: list[tuple[Tensor, ...]], steps: list[Collected]) -> Rollout:
         """On the host, where the environments are: how it gets to the device is a choice."""
         choice, log_prob, value = (
-            torch.stack(part).cpu() for part in zip(*(s[2:] for s in states), strict=True)
-        )  # sync: once a rollout
+            torch.stack(part).cpu()  # sync: once a rollout
+            for part in zip(*(state[2:] for state in states), strict=True)
+        )
         masks = [step_mask for _, step_mask, *_ in states]
 
         def rows(name: str, dtype: Any) -> Tensor:

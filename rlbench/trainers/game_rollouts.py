@@ -93,9 +93,8 @@ class GameRollouts:
             self.returns += reward * sign
             self.lengths += 1
             if ended.any():  # sync: on the host
-                finished += zip(
-                    self.returns[ended].tolist(), self.lengths[ended].tolist(), strict=True
-                )  # sync: on the host
+                returns, lengths = self.returns[ended].tolist(), self.lengths[ended].tolist()  # sync: on the host
+                finished += zip(returns, lengths, strict=True)
                 self.returns[ended], self.lengths[ended] = 0.0, 0
         note(finished)
 

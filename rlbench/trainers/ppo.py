@@ -5,13 +5,13 @@ One loop: collect, advantages, minibatches, update, log. How each part is comput
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rlbench.actions import check_sets, pack, to_unsigned
 from rlbench.batch import Decisions, PPOUpdated, Rollout
 from rlbench.config import PPOConfig
 from rlbench.envs.source import env_source
@@ -22,12 +22,13 @@ from rlbench.phases import phase
 from rlbench.random import Purpose, random_bits
 from rlbench.speedups import Choices, variants_for
 from rlbench.trainers.arguments import checked_choices, evaluation_factory
+from rlbench.trainers.epoch import update_epoch
 from rlbench.trainers.finite import check_start
 from rlbench.trainers.history import History
 from rlbench.trainers.logbook import Logbook
 from rlbench.trainers.policies import policy_for
 from rlbench.trainers.schedule import linear
-from rlbench.trainers.strength import evaluate_game, strength_of
+from rlbench.trainers.strength import evaluate_game, greedy_player, strength_of
 from rlbench.trainers.trainer import Trainer
 
 LOSSES = tuple(name for name in PPOUpdated._fields if name != "ratio_error")
@@ -79,6 +80,7 @@ class PPO(Trainer):
         self.losses = {name: bound["metrics"]() for name in LOSSES}
         self.first_ratio_error: list[Tensor] = []  # of the rounds since the last log point
         self.epochs = 0
+        self.built_before = (getattr(self.advantages, "build_s", 0.0), getattr(self.advantages, "recompiles", 0))
 
     def new_games(self, num_envs: int, seed: int) -> Any:
         """More games like those that are trained on."""
@@ -87,10 +89,13 @@ class PPO(Trainer):
     def iterate(self, log: Logbook) -> None:
         """Collect a rollout, then go over it `update_epochs` times."""
         rollout = self.collect(log)
-        decisions, rows = self.learnable(rollout)
+        source, rows = self.learnable(rollout)
+        sizes = like_parts(len(rows), self.config.batch_size)
         for epoch in range(self.config.update_epochs):
-            sizes = like_parts(len(rows), self.config.batch_size)
-            found = self.update(decisions, rows[self.order(len(rows))], sizes)
+            order = rows[self.order(len(rows))]
+            found = update_epoch(
+                self.apply_update, self.minibatches, source, order, sizes, self.learning_rate, self.note
+            )
             if epoch == 0:
                 self.first_ratio_error.append(found.ratio_error[0])
             self.updates += len(sizes)
@@ -107,7 +112,9 @@ class PPO(Trainer):
         rollout = self.rollouts.collect(self.iterations * self.config.num_steps, note)
         self.rollouts.check(rollout)
         self.iterations += 1
-        self.env_steps += rollout.reward.numel() if rollout.valid is None else int(rollout.valid.sum())
+        self.env_steps += (
+            rollout.reward.numel() if rollout.valid is None else int(rollout.valid.sum())
+        )  # sync: on the host
         return rollout
 
     def learnable(self, rollout: Rollout) -> tuple[Any, np.ndarray]:
@@ -133,7 +140,7 @@ class PPO(Trainer):
         with phase("transfer"):
             source = self.upload(decisions, self.device, self.transfer)
         every = np.arange(rollout.reward.numel())
-        return source, every if rollout.valid is None else every[rollout.valid.flatten().numpy()]
+        return source, every if rollout.valid is None else every[rollout.valid.flatten().numpy()]  # sync: on the host
 
     def order(self, count: int) -> np.ndarray:
         """The order of an epoch's samples, (count,): the same for all variants."""
@@ -141,36 +148,11 @@ class PPO(Trainer):
             random_bits(self.config.seed, Purpose.MINIBATCH, self.epochs, np.arange(count)), kind="stable"
         )
 
-    def update(self, source: Any, order: np.ndarray, sizes: list[int]) -> PPOUpdated:
-        """One epoch: in one call where the update takes its rows itself. Returns the numbers (K,) of its K minibatches."""
-        if hasattr(self.apply_update, "epoch"):
-            found = self.apply_update.epoch(source.rows, order, sizes, self.learning_rate)
-        else:
-            each = [self._update(batch) for batch in self._batches(source, order, sizes)]
-            return PPOUpdated(*map(torch.stack, zip(*each, strict=True)))
-        self._note(found)
-        return found
-
-    def _update(self, batch: Decisions) -> PPOUpdated:
-        found = self.apply_update(batch, self.learning_rate)
-        self._note(found)
-        return found
-
-    def _note(self, found: PPOUpdated) -> None:
+    def note(self, found: PPOUpdated) -> None:
+        """Take in the numbers of an update, or of several."""
         with phase("sync"):
             for name, metric in self.losses.items():
                 metric.add(getattr(found, name))
-
-    def _batches(self, source: Any, order: np.ndarray, sizes: list[int]) -> Iterator[Decisions]:
-        taken = iter(self.minibatches(source.rows, order, sizes))
-        while True:
-            with phase("sample"):
-                batch = next(taken, None)
-            if batch is None:
-                return
-            with phase("transfer"):
-                batch = source.ready(batch)
-            yield batch
 
     @property
     def learning_rate(self) -> float:
@@ -179,13 +161,15 @@ class PPO(Trainer):
 
     @property
     def compile_s(self) -> float:
-        parts = (self.apply_update, self.evaluator, self.advantages)
-        return sum(float(getattr(part, "build_s", 0.0)) for part in parts)
+        return self._of_parts("build_s") - self.built_before[0]
 
     @property
     def recompiles(self) -> int:
-        parts = (self.apply_update, self.evaluator, self.advantages)
-        return sum(int(getattr(part, "recompiles", 0)) for part in parts)
+        return int(self._of_parts("recompiles") - self.built_before[1])
+
+    def _of_parts(self, name: str) -> float:
+        """A sum over the parts that may be compiled; some of them are one for the whole process."""
+        return sum(float(getattr(part, name, 0.0)) for part in (self.apply_update, self.evaluator, self.advantages))
 
     @property
     def network(self) -> nn.Module:
@@ -215,6 +199,22 @@ class PPO(Trainer):
         legal = None if mask is None else torch.from_numpy(mask).to(self.device)
         log_p, _ = self.evaluator.log_probs(torch.from_numpy(obs).to(self.device), legal)
         return log_p.argmax(dim=1).cpu().numpy()  # sync: the envs need the actions
+
+    def act(self, obs: Any, legal: Any = None) -> Any:
+        """The most probable action.
+
+        Args:
+            obs: in a game, the features (D,) of one state; else as in `Trainer.act`.
+            legal: in a game, the ids of that state's legal actions; else a mask or None.
+
+        Returns:
+            In a game, the id as a Python int, 0 … 2^64 - 1.
+        """
+        if self.source.game is None:
+            return super().act(obs, legal)
+        rows = torch.as_tensor(np.asarray(obs, np.float32), device=self.device).reshape(1, -1)
+        sets = check_sets(pack([legal], self.device))
+        return to_unsigned(greedy_player(self)(rows, sets))[0]
 
     def evaluate(self, episodes: int, seed: int | None = None) -> list[float]:
         """Returns of the greedy policy: on fresh envs; or of games, against `eval_opponent` where the game has opponents."""

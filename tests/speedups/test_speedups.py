@@ -15,7 +15,14 @@ from rlbench.speedups.transfer import pageable
 
 CPU = torch.device("cpu")
 # Seconds of compilation for every size; for the loop, tests/trainers/test_fused_loop.py has a shorter one.
-COMPILED = {("update", "compiled"), ("update", "chunked"), ("loop", "fused")}
+COMPILED = {
+    ("update", "compiled"),
+    ("update", "chunked"),
+    ("loop", "fused"),
+    ("gae", "compiled"),
+    ("evaluate", "packed_compiled"),
+    ("ppo_update", "compiled"),
+}
 PROCESSES = ("environments", "async")  # tests/envs/test_executors.py has them: not one for each of 128 environments
 CASES = [
     pytest.param(slot, variant, marks=[pytest.mark.slow] if (slot, variant) in COMPILED else [])
