@@ -17,7 +17,7 @@ from torch import Tensor
 from rlbench.actions import ActionSets
 from rlbench.envs.games import Player
 from rlbench.envs.othello import SIZES, Boards, count, lead, legal_actions, play, signed
-from rlbench.segments import segment_max
+from rlbench.segments import argmax
 
 DEPTHS = (1, 2, 3, 4)
 CHUNK = 1 << 14  # positions that are expanded at once: some tens of megabytes a level
@@ -79,14 +79,8 @@ def boards_of(obs: Tensor, size: int) -> Boards:
 
 def first_of_largest(values: Tensor, legal: ActionSets) -> Tensor:
     """The id (N,) of each state's action of the largest value (A,), the first where several are equal."""
-    states, num_states = legal.states(), len(legal.offsets) - 1
-    largest = (
-        segment_max(values, states, num_states) if values.is_floating_point() else _most(values, states, num_states)
-    )
-    place = torch.arange(len(values), device=values.device)
-    place = torch.where(values == largest[states], place, len(values))
-    first = torch.full((num_states,), len(values), device=values.device).scatter_reduce(0, states, place, "amin")
-    return legal.ids[first]
+    values = values if values.is_floating_point() else values.float()  # counts of discs: exact
+    return legal.ids[legal.offsets[:-1] + argmax(values, legal.offsets)]
 
 
 def action_values(boards: Boards, legal: ActionSets, depth: int) -> Tensor:
@@ -110,6 +104,6 @@ def state_values(boards: Boards, depth: int) -> Tensor:
 
 
 def _most(values: Tensor, states: Tensor, num_states: int) -> Tensor:
-    """`segment_max` of whole numbers."""
+    """The largest (N,) of each state's values (A,), in int64."""
     start = torch.full((num_states,), torch.iinfo(torch.int64).min, device=values.device)
     return start.scatter_reduce(0, states, values, "amax")
