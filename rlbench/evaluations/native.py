@@ -135,4 +135,4 @@ class Chosen(torch.autograd.Function):
         gradient = torch.empty(evaluator.shape.size)
         by = tuple(slope.contiguous() for slope in by)
         question.call(evaluator.library.policy_gradient, *by, kept, gradient, evaluator.work)
-        return None, None, None, None, *evaluator.shape.views(gradient).values()
+        return None, None, None, None, *evaluator.parameters.hand_out(gradient)

@@ -6,7 +6,7 @@ const int64_t shape_bytes = sizeof(struct policy);
 
 struct part {  // a matrix of parameters: where it lies in the vector, and where it lies now. Kept in step with policy.py
     int64_t at, rows, columns, wide;
-    const float *data;
+    float *data;
     int64_t row, column;  // strides
 };
 
@@ -34,6 +34,14 @@ const float *policy_parameters(int64_t count, const struct part *parts, float *o
                 for (int64_t c = c0; c < c0 + WIDE && c < p->columns; c++) own[p->at + r * p->wide + c] = p->data[r * p->row + c * p->column];
     }
     return own;
+}
+
+// Copy each part of a vector to where it lies elsewhere.
+void policy_hand_out(int64_t count, const struct part *parts, const float *vector) {
+    for (const struct part *p = parts; p < parts + count; p++)
+        for (int64_t r0 = 0; r0 < p->rows; r0 += WIDE)
+            for (int64_t c = 0; c < p->columns; c++)
+                for (int64_t r = r0; r < r0 + WIDE && r < p->rows; r++) p->data[r * p->row + c * p->column] = vector[p->at + r * p->wide + c];
 }
 
 // The largest number of actions of a state. -1 - i: state i has offsets that fall, or no action, or a choice that it does not have.

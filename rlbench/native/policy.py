@@ -104,8 +104,18 @@ class Parameters:
 
     def address(self, tensors: list[Tensor]) -> int:
         """Where the parameters lie as one vector: where they are if they are one, else where they were copied to."""
-        self.places[:, 4:] = [(t.data_ptr(), *_strides(t, name)) for t, name in zip(tensors, self.names, strict=True)]
+        self._point_at(tensors)
         return self.library.policy_parameters(len(tensors), self.places.ctypes.data, self.own.data_ptr())
+
+    def hand_out(self, vector: Tensor) -> list[Tensor]:
+        """A vector's numbers (P,) as new tensors in the shapes of the parameters."""
+        tensors = [torch.empty(shape) for shape in self.shapes]
+        self._point_at(tensors)
+        self.library.policy_hand_out(len(tensors), self.places.ctypes.data, vector.data_ptr())
+        return tensors
+
+    def _point_at(self, tensors: list[Tensor]) -> None:
+        self.places[:, 4:] = [(t.data_ptr(), *_strides(t, name)) for t, name in zip(tensors, self.names, strict=True)]
 
     @torch.no_grad()
     def adopt(self) -> Tensor:
@@ -143,6 +153,7 @@ def library(name: str) -> ctypes.CDLL:
     if name == "policy":
         check_layout(found, "shape", Shape)
         found.policy_parameters.restype, found.policy_parameters.argtypes = WHOLE, (WHOLE, POINTER, POINTER)
+        found.policy_hand_out.restype, found.policy_hand_out.argtypes = None, (WHOLE, POINTER, POINTER)
         found.policy_check.restype, found.policy_check.argtypes = WHOLE, (WHOLE, POINTER, WHOLE, POINTER)
         for size in (found.policy_kept_size, found.policy_work_size):
             size.restype, size.argtypes = WHOLE, (POINTER, WHOLE)

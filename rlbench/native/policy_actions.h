@@ -83,23 +83,31 @@ static inline __attribute__((always_inline)) vec exponential(vec x) {
     return (vec)(((ivec)sum + ((ivec)moved << 23)) & ~tiny);
 }
 
+// Scores of the actions from `a` on; of lanes behind the last action a number as good as minus infinity.
+static inline __attribute__((always_inline)) vec scores_from(const struct scratch *s, int64_t a, int64_t count) {
+    const ivec lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return where(lane < (int32_t)(count - a), load(s->score + a), spread(-0x1p120f));
+}
+
 // Log-probabilities and probabilities of the actions from their scores; returns the entropy.
 static float softmax(const struct scratch *s, int64_t count) {
-    for (int64_t a = count; a < padded(count); a++) s->score[a] = -0x1p120f;  // as good as not there
-    vec top = load(s->score), sum = {0}, terms = {0};
-    for (int64_t a = WIDE; a < count; a += WIDE) top = where(load(s->score + a) > top, load(s->score + a), top);
+    vec top = scores_from(s, 0, count), sum = {0}, terms = {0};
+    for (int64_t a = WIDE; a < count; a += WIDE) {
+        const vec scores = scores_from(s, a, count);
+        top = where(scores > top, scores, top);
+    }
     float lanes[WIDE];
     store(lanes, top);
     const float largest = greatest(lanes);
     for (int64_t a = 0; a < count; a += WIDE) {
-        const vec e = exponential(load(s->score + a) - largest);
+        const vec e = exponential(scores_from(s, a, count) - largest);
         store(s->p + a, e);
         sum += e;
     }
     store(lanes, sum);
     const float whole = total(lanes), rest = logf(whole), share = 1 / whole;
     for (int64_t a = 0; a < count; a += WIDE) {
-        const vec log_p = load(s->score + a) - largest - rest, p = load(s->p + a) * share;
+        const vec log_p = scores_from(s, a, count) - largest - rest, p = load(s->p + a) * share;
         store(s->log_p + a, log_p);
         store(s->p + a, p);
         terms += (vec)((ivec)(p * log_p) & (p != 0));
