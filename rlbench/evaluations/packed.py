@@ -101,7 +101,7 @@ class Chosen(torch.autograd.Function):
             by_state = view.weighted_rows(passed, d_scores)  # (B, H)
             by_bit = sums_by_bit(ids, passed, d_scores).t()  # (H, 64)
             d_v = (joint * by_state).sum(0) + (weight * by_bit).sum(1)
-        return by_state * v, by_bit * v.unsqueeze(1), d_v, None, None, None, None
+        return by_state * v, (by_bit * v.unsqueeze(1)).contiguous(), d_v, None, None, None, None
 
 
 def product(hidden: Tensor, v: Tensor) -> Tensor:
