@@ -61,7 +61,7 @@ class PackedNative(Uncopied):
         """Choices (B,), their log-probabilities (B,) and the states' values (B,), without a gradient.
 
         Args:
-            uniform: (B,) float32 in [0, 1). Chosen is the first action up to which the probabilities sum to more.
+            uniform: (B,) float32 in [0, 1); the choice is that of `segments.pick`.
         """
         question = self.ask(obs, legal)
         uniform = column("uniform", uniform, question.count)

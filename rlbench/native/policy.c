@@ -81,10 +81,21 @@ static struct rows rows_at(const struct policy *p, float *memory, int64_t count,
     return rows;
 }
 
+// The first action whose cumulative probability exceeds `uniform`, as segments.pick: in doubles, and never one of probability 0.
+static int64_t pick(const struct scratch *s, int64_t count, double uniform) {
+    typedef double real __attribute__((may_alias));
+    real *sums = (real *)s->parts;  // which have been added up
+    double sum = 0;
+    for (int64_t a = 0; a < count; a++) sums[a] = sum += exp((double)s->log_p[a]);
+    const double target = uniform * sum < sum ? uniform * sum : nextafter(sum, 0);
+    int64_t k = 0;
+    while (k + 1 < count && !(sums[k] > target)) k++;
+    return k;
+}
+
 static int64_t block_of(int64_t count, int64_t first) { return count - first < BLOCK ? count - first : BLOCK; }
 
-// Log-probabilities of all actions, unless NULL; or of choices that are drawn: the first action up to which probabilities sum to
-// more than `uniform`.
+// Log-probabilities of all actions, unless NULL; or of choices that are drawn.
 static void ask(const struct policy *p, const struct states *s, const float *uniform, float *all, int64_t *choice, float *chosen, float *value, float *work) {
     const struct scratch scratch = scratch_at(p, s->most, work);
     float *block = work + scratch_size(p, s->most);
@@ -98,10 +109,8 @@ static void ask(const struct policy *p, const struct states *s, const float *uni
             softmax(&scratch, count);
             if (all) memcpy(all + begin, scratch.log_p, sizeof(float) * count);
             if (!uniform) continue;
-            int64_t k = 0;
-            for (double sum = exp((double)scratch.log_p[0]); k + 1 < count && !(sum > uniform[b + i]);) sum += exp((double)scratch.log_p[++k]);
-            choice[b + i] = k;
-            chosen[b + i] = scratch.log_p[k];
+            choice[b + i] = pick(&scratch, count, uniform[b + i]);
+            chosen[b + i] = scratch.log_p[choice[b + i]];
         }
     }
 }

@@ -112,7 +112,7 @@ class PPONative(Uncopied):
             kept = self._point_at(decisions)
             self.job.learning_rate = learning_rate
             numbers = torch.empty((len(PPOUpdated._fields), len(sizes)))
-            rows = (ctypes.c_int64 * len(sizes))(*sizes)
+            rows = (ctypes.c_int64 * len(sizes))(*map(int, sizes))
             place = None if order is None else order.data_ptr()
             self.library.ppo_updates(ctypes.addressof(self.job), place, rows, len(sizes), numbers.data_ptr())
             del kept

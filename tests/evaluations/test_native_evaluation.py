@@ -12,6 +12,7 @@ from rlbench.config import PPOConfig
 from rlbench.evaluations.loop import Loop
 from rlbench.evaluations.native import PackedNative
 from rlbench.models.action_scorer import ActionScorer
+from rlbench.segments import pick
 from rlbench.updates.ppo_native import PPONative
 
 
@@ -78,8 +79,21 @@ def test_choices_are_by_inverse_cdf():
     assert torch.equal(value, expected_value) and torch.equal(log_prob, log_p[legal.offsets[:-1] + choice])
     for i, (a, b) in enumerate(pairwise(legal.offsets.tolist())):
         running = log_p[a:b].double().exp().cumsum(0)
-        assert int(choice[i]) == min(int((running <= float(uniform[i])).sum()), b - a - 1)
+        assert int(choice[i]) == int((running <= float(uniform[i]) * running[-1]).sum())
+    assert torch.equal(choice, pick(log_p, legal.offsets, uniform))
     assert choice[:3].tolist() == [0, 0, 0] and choice[3:6].tolist() == [0, 3, 39]
+
+
+def test_an_action_without_probability_is_never_chosen():
+    model, obs, legal, _ = make(counts=(4,) * 50)
+    with torch.no_grad():
+        model.score *= 1e5
+    native = PackedNative(model)
+    log_p, _ = native.log_probs(obs, legal)
+    for uniform in (torch.zeros(50), torch.full((50,), 1 - 2**-24)):
+        choice, log_prob, _ = native.act(obs, legal, uniform)
+        assert torch.equal(choice, pick(log_p, legal.offsets, uniform))
+        assert log_prob.double().exp().min() > 0 and log_p.double().exp().min() == 0
 
 
 @pytest.mark.parametrize("flat", [False, True])
