@@ -129,7 +129,8 @@ class PackedCompiled:
         counts_of(obs, legal)
         rows = row_bucket(len(obs))
         args = (fill_up(obs, rows), bucketed(legal, rows), None if choice is None else fill_up(choice, rows))
-        key = (self.key, layout(args), settings_of_process(obs.device))
+        strides = tuple(parameter.stride() for parameter in self.parameters)  # updates may lay them out anew
+        key = (self.key, strides, layout(args), settings_of_process(obs.device))
         function = self.functions.get(key, lambda: asked(self.network))
         if not function.compilations and torch.is_grad_enabled():
             self._compile_backward(function, args)

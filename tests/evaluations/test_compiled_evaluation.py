@@ -171,3 +171,18 @@ def test_what_cannot_be_asked_is_refused():
         ours.log_probs(obs, pack([[3], []]))
     with pytest.raises(ActionError, match="3 sets of actions for 2 states"):
         ours.evaluate(obs, pack([[1], [2], [3]]), torch.zeros(2, dtype=torch.int64))
+
+
+def test_parameters_that_are_laid_out_anew_compile_a_function_of_their_own():
+    """The native update does that. What a process keeps may not be compiled anew for it, each time that the layout changes."""
+    model, batch = model_of(), batch_of(CASE_27)
+    ours = PackedCompiled(model)
+    before = ours.log_probs(*batch[:2])
+    for parameter in model.parameters():
+        if parameter.ndim == 2:
+            parameter.data = parameter.data.t().contiguous().t()
+    for _ in range(2):
+        for one, other in zip(ours.log_probs(*batch[:2]), before, strict=True):
+            torch.testing.assert_close(one, other)
+    assert PackedCompiled(model_of(seed=1)).log_probs(*batch[:2])[0].isfinite().all()
+    assert ours.recompiles == 0
