@@ -30,12 +30,12 @@ class Loop:
     def evaluate(self, obs: Tensor, legal: ActionSets, choice: Tensor) -> Evaluated:
         """Log-probabilities of the choices (B,), entropies and values, one state after another."""
         log_prob, entropy, values = [], [], []
-        for (row, ids), place in zip(each_state(obs, legal), choice.split(1), strict=True):
+        for i, (row, ids) in enumerate(each_state(obs, legal)):
             log_p, value = self.one(row, ids)
-            log_prob.append(log_p.index_select(0, place))
+            log_prob.append(log_p[choice[i]])
             entropy.append(-(log_p.exp() * log_p).sum())
-            values.append(value)
-        return Evaluated(torch.cat(log_prob), torch.stack(entropy), torch.cat(values))
+            values.append(value.squeeze(0))
+        return Evaluated(torch.stack(log_prob), torch.stack(entropy), torch.stack(values))
 
     def one(self, row: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         """(log-probabilities of ids (K,), value (1,)) of one state (1, D)."""

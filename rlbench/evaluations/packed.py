@@ -21,7 +21,7 @@ from rlbench.evaluations.views import View, view_of
 from rlbench.models.action_scorer import ActionScorer
 from rlbench.models.encodings import Encode, encode_onto, sums_by_bit
 
-SMALL = 1024  # actions in a batch
+SMALL = 768  # actions in a batch below which it is autograd's; from here on tables are made of weights, too
 
 
 class Packed:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -21,8 +22,8 @@ from rlbench.actions import BITS
 Encode = Callable[[Tensor, Tensor], Tensor]
 
 BYTES, VALUES = BITS // 8, 256
-MIN_IDS = 384  # from here on sums of table rows are cheaper than bits and a product, tables and all (`measure action_encoding`)
-MIN_SORTED = 1024  # the same of the gradient, where bytes are sorted
+MIN_IDS = 768  # from here on sums of table rows are cheaper than bits and a product, tables and all (`measure action_encoding`)
+MIN_SORTED = 1280  # the same of the gradient, where bytes are sorted
 
 
 def encode_loop(ids: Tensor, weight: Tensor) -> Tensor:
@@ -131,11 +132,14 @@ def sums_by_bit(ids: Tensor, rows: Tensor, weights: Tensor | None = None) -> Ten
     if ids.device.type != "cpu" or len(ids) < MIN_SORTED or rows.dtype != torch.float32:
         bits = table_bits(ids).to(rows.dtype)
         return (bits if weights is None else bits.mul_(weights.unsqueeze(1))).t() @ rows
-    values = ids.view(torch.uint8).view(-1, BYTES).t().contiguous()  # (8, A)
-    order = torch.from_numpy(values.numpy().argsort(axis=1, kind="stable")).view(-1)  # sync: on the host already
+    # NumPy turns bytes several times as fast, and sorts them by counting.
+    by_id = ids.numpy().view(np.uint8).reshape(-1, BYTES)  # sync: on the host already
+    values = np.ascontiguousarray(by_id.T)  # (8, A)
+    order = torch.from_numpy(values.argsort(axis=1, kind="stable")).view(-1)
     first = torch.arange(0, BYTES * VALUES, VALUES, dtype=torch.int32)
+    counts = torch.bincount((torch.from_numpy(values) + first.unsqueeze(1)).view(-1), minlength=BYTES * VALUES)
     ends = torch.zeros(BYTES * VALUES + 1, dtype=torch.int64)
-    torch.cumsum(torch.bincount((values + first.unsqueeze(1)).view(-1), minlength=BYTES * VALUES), 0, out=ends[1:])
+    torch.cumsum(counts, 0, out=ends[1:])
     each = None if weights is None else weights.index_select(0, order)
     sums = torch.embedding_bag(rows, order, ends, False, 0, False, each, True)[0]  # (8 * 256, H)
     return torch.matmul(byte_table(ids.device).t(), sums.view(BYTES, VALUES, -1)).flatten(0, 1)
