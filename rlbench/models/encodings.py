@@ -45,7 +45,8 @@ def encode_shift(ids: Tensor, weight: Tensor) -> Tensor:
 @cache
 def byte_table(device: torch.device) -> Tensor:
     """The bits of every byte, (256, 8) float32."""
-    return ((torch.arange(VALUES)[:, None] >> torch.arange(8)) & 1).to(device, torch.float32)
+    with torch.inference_mode(False):  # it is kept, and may be needed for a gradient later
+        return ((torch.arange(VALUES)[:, None] >> torch.arange(8)) & 1).to(device, torch.float32)
 
 
 def table_bits(ids: Tensor) -> Tensor:
