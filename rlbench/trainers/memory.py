@@ -8,33 +8,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 
 from rlbench.config import ConfigError
-from rlbench.models.layers import PointwiseConv
 from rlbench.trainers.held import Held, held_tensors
+from rlbench.trainers.update_sizes import SETTINGS, of_an_update, remedy
 
 if TYPE_CHECKING:
     from rlbench.trainers.history import History
     from rlbench.trainers.logbook import Logbook
 
 SHOWN = 6
-# Which setting makes what a trainer holds larger, by the beginning of its name; the first one that fits.
-SETTINGS = {
-    "replay": "buffer_size",
-    "draw.rows": "buffer_size",
-    "draw": "batch_size",
-    "minibatch": "batch_size",
-    "activations": "batch_size",
-    "online": "hidden",
-    "target": "hidden",
-    "apply_update": "hidden",
-    "collector": "num_envs",
-    "loop": "num_envs",
-    "n_step": "num_envs",
-    "explore": "num_envs",
-}
-FLOAT = 4  # bytes
 
 
 class OutOfMemory(torch.OutOfMemoryError):
@@ -81,22 +64,7 @@ def _about_memory(error: BaseException) -> bool:
 
 def largest(trainer: Any) -> list[Held]:
     """What a trainer holds, and what a minibatch takes while an update runs, the largest first."""
-    return sorted([*held_tensors(trainer), *_of_an_update(trainer)], key=lambda piece: -piece.nbytes)
-
-
-def _of_an_update(trainer: Any) -> list[Held]:
-    """Computed from sizes: a minibatch, and what the layers give for it in each forward pass."""
-    spec, online = getattr(trainer, "spec", None), getattr(trainer, "online", None)
-    if spec is None or online is None:
-        return []
-    config, device = trainer.config, str(trainer.device)
-    rows = config.batch_size * getattr(getattr(trainer, "apply_update", None), "chunk", 1)
-    width = 2 * spec.obs_size + 5 + spec.mask_size  # two observations, five scalars, a mask
-    layers = [layer for layer in online.modules() if isinstance(layer, nn.Linear)]
-    outputs = sum(x.out_features * (x.window if isinstance(x, PointwiseConv) else 1) for x in layers)
-    shapes = {"minibatch": (rows, width), "activations": (3 if config.double_dqn else 2, config.batch_size, outputs)}
-    sizes = {name: FLOAT * int(torch.Size(shape).numel()) for name, shape in shapes.items()}
-    return [Held(name, shape, device, sizes[name], sizes[name]) for name, shape in shapes.items()]
+    return sorted([*held_tensors(trainer), *of_an_update(trainer)], key=lambda piece: -piece.nbytes)
 
 
 def _closed(trainer: Any, log: Logbook) -> History:
@@ -113,9 +81,10 @@ def _sentence(trainer: Any, device: torch.device, text: str, held: list[Held], h
     there = [piece for piece in held if torch.device(piece.device).type == device.type]
     when = f" at env step {trainer.env_steps:,}" if hasattr(trainer, "env_steps") else ""
     shown = "; ".join(f"{piece.name} {piece.shape} {_megabytes(piece.nbytes)}" for piece in there[:SHOWN])
-    shares = dict.fromkeys(SETTINGS.values(), 0)
+    settings = SETTINGS[trainer.config.trainer]
+    shares = dict.fromkeys(settings.values(), 0)
     for piece in there:
-        setting = next((each for start, each in SETTINGS.items() if f"{piece.name}.".startswith(f"{start}.")), None)
+        setting = next((each for start, each in settings.items() if f"{piece.name}.".startswith(f"{start}.")), None)
         if setting is not None:
             shares[setting] += piece.nbytes
     order = sorted(shares.items(), key=lambda item: -item[1])
@@ -124,8 +93,8 @@ def _sentence(trainer: Any, device: torch.device, text: str, held: list[Held], h
         " Nothing else is lost: the error's `history` has the rows and weights so far." if history is not None else ""
     )
     return (
-        f"out of memory on {device}{when}. Largest there: {shown}. Lower a setting, the first ones save most: {lower}; or give "
-        f"the device more room.{kept} ({text})"
+        f"out of memory on {device}{when}. Largest there: {shown}. Lower a setting, the first ones save most: "
+        f"{lower}{remedy(trainer)}; or give the device more room.{kept} ({text})"
     )
 
 
