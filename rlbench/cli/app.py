@@ -23,6 +23,7 @@ Why is my training slow?
 What makes it faster here, and does it still learn the same?
   rlbench measure                            every optimization, checked and timed in pairs
   rlbench study --mode alone --seeds 10      whole trainings: speed and return side by side
+  rlbench study ppo --env othello4           the same for PPO, here on a game
   rlbench gpu-check --price 0.50             on a GPU: is it right, from which size is it faster, what does it cost?
 
 Train it.
@@ -68,7 +69,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for command in COMMANDS:
         command.add(commands)
-    args, rest = parser.parse_known_args(words)
+    args, rest = parser.parse_known_args(study.with_trainer(words))
     args.parser.refuse_unknown(rest)
     return args
 

@@ -1,8 +1,9 @@
-"""`rlbench study`: whole trainings under several choices or settings, speed and return side by side."""
+"""`rlbench study [dqn|ppo]`: whole trainings under several choices or settings, speed and return side by side."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +23,42 @@ from rlbench.cli.arguments import (
 )
 from rlbench.cli.output import DONE, FAILED, Output, refusing
 from rlbench.cli.rows import Rows, Stop, add_rows
-from rlbench.config import DQNConfig
+from rlbench.config import DQNConfig, PPOConfig
 
-MODES = ("choices", "alone", "cumulative", "leave_one_out", "presets", "batch", "width")
-DEFAULT_SEEDS = 3
+CHOICE_MODES = ("choices", "alone", "cumulative", "leave_one_out")
+MODES = {
+    "dqn": (*CHOICE_MODES, "presets", "batch", "width"),
+    "ppo": (*CHOICE_MODES, "presets", "batch", "width", "epochs", "rollout"),
+}
+ABOUT = "whole trainings: speed and return of several ways, side by side"
+DEFAULT_SEEDS, DEFAULT_TRAINER = 3, "dqn"
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("study", help="whole trainings: speed and return of several ways, side by side")
+    note = (
+        f"Without a TRAINER it is {DEFAULT_TRAINER}: `rlbench study --mode alone` is `rlbench study dqn --mode alone`."
+    )
+    parser = commands.add_parser("study", help=ABOUT, description=ABOUT, epilog=note)
+    trainers = parser.add_subparsers(metavar="TRAINER", required=True, parser_class=type(parser))
+    for cls in (DQNConfig, PPOConfig):
+        name = cls.trainer
+        _add_arguments(trainers.add_parser(name, help=f"{ABOUT}, of {name.upper()}"), cls)
+
+
+def with_trainer(words: Sequence[str]) -> list[str]:
+    """The command line with the trainer that it means where it names none."""
+    named = len(words) > 1 and words[1] in (*MODES, "-h", "--help")
+    return list(words) if words[0] != "study" or named else [words[0], DEFAULT_TRAINER, *words[1:]]
+
+
+def _add_arguments(parser: argparse.ArgumentParser, cls: type) -> None:
+    more = ", epochs, rollout" if cls is PPOConfig else ""
     parser.add_argument(
         "--mode",
-        choices=MODES,
+        choices=MODES[cls.trainer],
         default="choices",
         help="choices: naive, plain, fast; alone: plain with one slot changed; cumulative: slots added in order; "
-        "leave_one_out: fast with one slot back; presets, batch, width: other settings (default: choices)",
+        f"leave_one_out: fast with one slot back; presets, batch, width{more}: other settings (default: choices)",
     )
     parser.add_argument("--slots", type=names, metavar="SLOT,…", help="the slots to change, in order (default: all)")
     parser.add_argument(
@@ -53,8 +76,8 @@ def add(commands: Any) -> None:
     add_rows(parser, Path("runs/study.jsonl"))
     add_output(parser)
     add_choices(parser)
-    add_config(parser, DQNConfig, leave_out=("seed",))
-    parser.set_defaults(run=run, parser=parser)
+    add_config(parser, cls, leave_out=("seed",))
+    parser.set_defaults(run=run, parser=parser, config_class=cls)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,13 +85,13 @@ def run(args: argparse.Namespace) -> int:
     from rlbench.trainers.interrupt import interrupt_calls
     from rlbench.workloads import workload
 
-    output, stop = output_of(args), Stop()
+    output, stop, cls = output_of(args), Stop(), args.config_class
     with refusing():
         seeds = seeds_of(args.seeds)
         device = device_of(args)
         choices = choices_of(args, device) if args.choices or args.set else None
         work = workload(args.env, prices=args.prices, ticker=args.ticker)
-        config = work.config(args.preset, **given(args, DQNConfig))
+        config = work.config(args.preset, cls.trainer, **given(args, cls))
         if args.to_return is not None and not config.eval_frequency:
             raise ValueError("--to-return needs evaluations while training: add --eval-frequency STEPS.")
         planned = plan(args.mode, config, device=device, slots=args.slots, choices=choices, env=work.env)

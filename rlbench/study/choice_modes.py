@@ -11,39 +11,44 @@ from dataclasses import dataclass, field
 
 import torch
 
-from rlbench.config import DQNConfig
+from rlbench.config import Config
 from rlbench.envs.source import EnvSource
 from rlbench.speedups import SPEEDUPS, ChoiceError, Choices
 from rlbench.study.variants import Plan, Variant
 
 # The last slots of a ladder: an update may have an Adam of its own, and a loop has its own way of everything.
-LAST = ("optimizer", "update", "loop")
+LAST = ("optimizer", "update", "ppo_update", "loop")
+
+
+def slots_of(trainer: str) -> tuple[str, ...]:
+    """The slots that a trainer has, in the order in which a transition passes them."""
+    return tuple(name for name, slot in SPEEDUPS.items() if trainer in slot.workloads)
 
 
 def choice_plan(
-    mode: str, config: DQNConfig, device: torch.device, source: EnvSource | None, slots: Sequence[str] | None
+    mode: str, config: Config, device: torch.device, source: EnvSource | None, slots: Sequence[str] | None
 ) -> Plan:
-    """The plan of mode "choices", "alone", "cumulative" or "leave_one_out"; `slots` None changes all.
+    """The plan of mode "choices", "alone", "cumulative" or "leave_one_out"; `slots` None changes all of the trainer's.
 
     Raises ChoiceError where nothing is left to compare.
     """
     ways = _Ways(config, device, source)
-    fast = Choices.fast(device)
+    fast, every = Choices.fast(device), slots_of(config.trainer)
     ways.add("plain", ways.plain)
     if mode == "choices":
         ways.add("naive", Choices.naive())
         ways.add("fast", fast)
     elif mode == "alone":
-        ways.alone(slots or tuple(SPEEDUPS))
+        ways.alone(slots or every)
     elif mode == "cumulative":
-        first = tuple(slot for slot in SPEEDUPS if slot not in LAST)
-        ways.cumulative(fast.usable(config, device, source), slots or first + LAST)
+        in_order = sorted(every, key=lambda slot: LAST.index(slot) if slot in LAST else -1)
+        ways.cumulative(fast.usable(config, device, source), slots or in_order)
     else:
         ways.add("fast", fast)
-        ways.leave_one_out(fast.usable(config, device, source), slots or tuple(SPEEDUPS))
+        ways.leave_one_out(fast.usable(config, device, source), slots or every)
     left_out = ways.left_out()
     if len(ways.made) == 1:
-        why = "; ".join(left_out) or f"fast() on {device} changes none of {', '.join(slots or SPEEDUPS)}"
+        why = "; ".join(left_out) or f"fast() on {device} changes none of {', '.join(slots or every)}"
         raise ChoiceError(f"study mode {mode!r} has nothing to compare: {why}; name other slots.")
     return Plan(mode, tuple(ways.made), device, left_out)
 
@@ -52,7 +57,7 @@ def choice_plan(
 class _Ways:
     """Ways to train on one device and env, gathered."""
 
-    config: DQNConfig
+    config: Config
     device: torch.device
     source: EnvSource | None
     made: list[Variant] = field(default_factory=list)

@@ -18,19 +18,23 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+import torch
 
-from rlbench.config import ConfigError
+from rlbench.config import Config, ConfigError
+from rlbench.envs.given_games import as_game
 from rlbench.envs.make import factory_of
 from rlbench.envs.source import EnvSource, env_source
+from rlbench.envs.spaces import EnvError
 from rlbench.machine import Machine, StealMeter, describe
 from rlbench.progress import Progress
 from rlbench.results import Row, new_row
 from rlbench.speedups import SPEEDUPS
 from rlbench.stats import CITABLE_SEEDS
 from rlbench.study.variants import Plan, Variant, changed
-from rlbench.trainers.dqn import DQN
 from rlbench.trainers.history import History
-from rlbench.trainers.random_play import random_return
+from rlbench.trainers.make import make_trainer
+from rlbench.trainers.random_play import random_game_return, random_return
+from rlbench.trainers.takes import check_takes
 
 AGAIN = " again"  # behind the baseline's label: the A/A control
 EMPTY = dict.fromkeys(
@@ -53,22 +57,26 @@ def study(
     """Train every variant of `plan` with every seed. Returns a row a training, as above.
 
     Args:
-        env, eval_env: as for `DQN`; every training makes its own.
+        env, eval_env: as for `DQN` or `PPO`; every training makes its own. A game is evaluated against the config's
+            `eval_opponent`, without an `eval_env`.
         env_name: what rows call it; the env's own name where left out.
         seeds: at least ten of them to cite; fewer are stamped `quick`.
         should_stop: asked at every log point; the training under way is then given up, complete ones are kept.
         on_row: gets each row as soon as it is known.
 
-    Raises ConfigError for no seeds, or one of them twice. `order_seed` is that of the random order.
+    Raises ConfigError for no seeds, or one of them twice; EnvError for an env that cannot be used. `order_seed` is that of
+    the random order.
     """
     seeds = [int(seed) for seed in seeds]
     if not seeds or len(set(seeds)) != len(seeds):
         raise ConfigError(f"study seeds {seeds}: accepted are one or more different whole numbers, at best ten.")
     should_stop = should_stop or (lambda: False)
-    make_env = factory_of(env)
-    make_eval = make_env if eval_env is None else factory_of(eval_env)
-    episodes = plan.baseline.config.eval_episodes
-    source = env_source(make_env)
+    make_env = env if as_game(env) is not None else factory_of(env)
+    source, config = env_source(make_env), plan.baseline.config
+    check_takes(config.trainer, source)
+    if source.game is not None and eval_env is not None:
+        raise EnvError(f"{source.name} is a game and is evaluated by matches or its own episodes: leave eval_env out.")
+    make_eval = None if source.game is not None else factory_of(eval_env or make_env)
     run = _Study(
         plan=plan.on(source),
         make_env=make_env,
@@ -76,11 +84,37 @@ def study(
         make_eval=make_eval,
         env_name=env_name or (env if isinstance(env, str) else None),
         seeds=seeds,
-        random_return=random_return(make_eval, episodes, seeds[0], should_stop) if episodes else None,
+        random_return=_random_return(source, make_eval, config, seeds[0], plan.device, should_stop),
         should_stop=should_stop,
         on_row=on_row or (lambda row: None),
     )
     return run.rows(progress, order_seed)
+
+
+def _random_return(
+    source: EnvSource,
+    make_eval: Callable[[], Any] | None,
+    config: Config,
+    seed: int,
+    device: torch.device,
+    should_stop: Callable[[], bool],
+) -> float | None:
+    """What chance earns by the evaluation that the trainings get; None without one."""
+    if not config.eval_episodes:
+        return None
+    if make_eval is None:
+        return random_game_return(source, config, seed, device, should_stop)
+    return random_return(make_eval, config.eval_episodes, seed, should_stop)
+
+
+def _warm_up_config(config: Config) -> Config:
+    """A few updates, no evaluation."""
+    envs, none = config.num_envs, {"eval_frequency": 0, "eval_episodes": 0}
+    if config.trainer == "ppo":
+        rounds = min(config.num_steps, 8)
+        return config.replace(num_steps=rounds, total_timesteps=min(config.total_timesteps, envs * rounds), **none)
+    steps = min(config.total_timesteps, 25 * config.train_frequency + envs)
+    return config.replace(total_timesteps=steps, learning_starts=0, **none)
 
 
 @dataclasses.dataclass
@@ -88,9 +122,9 @@ class _Study:
     """One study under way."""
 
     plan: Plan
-    make_env: Callable[[], Any]
+    make_env: Any  # a factory, or a game
     source: EnvSource
-    make_eval: Callable[[], Any]
+    make_eval: Callable[[], Any] | None  # None for a game
     env_name: str | None
     seeds: list[int]
     random_return: float | None
@@ -126,10 +160,8 @@ class _Study:
 
         False where it was interrupted.
         """
-        config = self.plan.baseline.config
-        steps = min(config.total_timesteps, 25 * config.train_frequency + config.num_envs)
-        short = config.replace(total_timesteps=steps, learning_starts=0, eval_frequency=0, eval_episodes=0)
-        trainer = DQN(short, self.plan.baseline.choices, self.make_env, str(self.plan.device))
+        base = self.plan.baseline
+        trainer = make_trainer(_warm_up_config(base.config), base.choices, self.make_env, str(self.plan.device))
         interrupted = trainer.train(progress=False).interrupted
         trainer.close()
         return not interrupted
@@ -140,7 +172,7 @@ class _Study:
             return False
         meter = StealMeter()
         config = variant.config.replace(seed=seed)
-        trainer = DQN(config, variant.choices, self.make_env, str(self.plan.device), self.make_eval)
+        trainer = make_trainer(config, variant.choices, self.make_env, str(self.plan.device), self.make_eval)
         done = bar.done
 
         def on_log(state: dict) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from rlbench.config import DQNConfig
+from rlbench.config import Config
 from rlbench.envs.source import EnvSource
 from rlbench.speedups import ChoiceError, Choices
 
@@ -19,7 +19,7 @@ class Variant:
 
     label: str
     choices: Choices
-    config: DQNConfig
+    config: Config
     barred: str | None = None
 
     def in_use(self, device: torch.device, source: EnvSource | None) -> dict[str, str]:
@@ -29,7 +29,7 @@ class Variant:
     def reason(self, device: torch.device, source: EnvSource | None) -> str | None:
         """Why it cannot be used on that device and env, or None."""
         try:
-            self.choices.usable(self.config, device, source).check("dqn", self.config, device, source)
+            self.choices.usable(self.config, device, source).check(self.config.trainer, self.config, device, source)
         except ChoiceError as error:
             return str(error)
         return None

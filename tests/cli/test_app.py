@@ -27,14 +27,14 @@ def test_the_commands_that_it_names_can_be_parsed():
         assert callable(app.parse(words).run)
 
 
-@pytest.mark.parametrize("words", [["--help"], ["train", "dqn", "--help"], ["measure", "-h"]])
+@pytest.mark.parametrize("words", [["--help"], ["train", "ppo", "--help"], ["study", "-h"], ["study", "ppo", "-h"]])
 def test_help_is_no_failure(cli, words):
     ran = cli(*words)
     assert ran.code == 0 and "usage" in ran.out
 
 
 @pytest.mark.parametrize(
-    ("words", "says"), [(["trian"], "train"), (["train"], "TRAINER"), (["train", "ppo"], "dqn"), (["--jsn"], "COMMAND")]
+    ("words", "says"), [(["trian"], "train"), (["train"], "TRAINER"), (["train", "sac"], "ppo"), (["--jsn"], "COMMAND")]
 )
 def test_what_is_no_command_is_refused(cli, words, says):
     ran = cli(*words)

@@ -6,6 +6,7 @@ import pytest
 
 from rlbench.cli import study as command
 from rlbench.study import MODES
+from rlbench.study.plans import SWEPT
 
 CORRIDOR = ["study", "--env", "cli_envs:Corridor"]
 BACK = (
@@ -72,7 +73,35 @@ def test_an_interrupt_keeps_what_is_complete(cli, tiny, monkeypatch):
 
 
 def test_the_modes_are_those_of_the_study():
-    assert command.MODES == MODES
+    assert command.MODES["ppo"] == MODES
+    assert command.MODES["dqn"] == tuple(mode for mode in MODES if "dqn" in SWEPT.get(mode, ("dqn",)))
+
+
+TINY_PPO = ["--total-timesteps", 64, "--num-envs", 4, "--num-steps", 8, "--batch-size", 16, "--hidden", 8]
+
+
+@pytest.mark.parametrize("env", ["othello4", "bandit", "cli_envs:Corridor"])
+def test_ppo_on_games_and_on_other_envs(cli, env):
+    words = ["--mode", "alone", "--slots", "minibatch", "--seeds", 2, "--eval-episodes", 4]
+    ran = cli("study", "ppo", "--env", env, *TINY_PPO, *words, "--json", "--quiet")
+    assert ran.code == 0, ran.err
+    rows = ran.document["rows"]
+    assert {row["env"] for row in rows} == {env}
+    assert {row["seed"] for row in rows if row["not_measured"] is None} == {1, 2}
+    assert rows[-1]["config"]["num_steps"] == 8 and rows[-1]["random_return"] is not None
+    assert [row["label"] for row in ran.document["summary"]][:3] == ["plain", "plain again", "minibatch=stack_samples"]
+
+
+def test_the_preset_is_that_of_the_game(cli):
+    ran = cli("study", "ppo", "--env", "bandit", *TINY_PPO, "--seeds", 1, "--eval-episodes", 0, "--json", "--quiet")
+    assert {row["config"]["learning_rate"] for row in ran.document["rows"]} == {3e-3}
+
+
+def test_without_a_trainer_it_is_dqn():
+    assert command.with_trainer(["study", "--mode", "alone"]) == ["study", "dqn", "--mode", "alone"]
+    assert command.with_trainer(["study"]) == ["study", "dqn"]
+    for words in (["study", "ppo", "--seeds", "3"], ["study", "dqn"], ["study", "--help"], ["train", "ppo"]):
+        assert command.with_trainer(words) == words
 
 
 @pytest.mark.parametrize(
@@ -89,6 +118,13 @@ def test_the_modes_are_those_of_the_study():
         (["--mode", "batch", "--set", "transfer=pinned"], "transfer='pinned' cannot be used"),
         (["--to-return", "100"], "--eval-frequency"),
         (["--batch-sizes", "3"], "--batch-size"),
+        (["--mode", "epochs"], "invalid choice: 'epochs'"),
+        (["--num-steps", "8"], "unknown flag '--num-steps'"),
+        (["--env", "othello4"], "which DQN does not take"),
+        (["--seeds", "3", "ppo"], "unknown argument 'ppo'"),
+        (["ppo", "--train-frequency", "8"], "unknown flag '--train-frequency'"),
+        (["ppo", "--mode", "alone", "--slots", "replay"], "ppo has no slot 'replay'"),
+        (["ppo", "--preset", "trading"], "invalid choice: 'trading'"),
     ],
 )
 def test_refusals(cli, words, says):

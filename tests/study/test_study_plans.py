@@ -147,6 +147,8 @@ def test_plan_over_settings_has_the_given_ones_as_baseline(mode, config, expecte
         ({"mode": "batch", "slots": ["replay"]}, ConfigError, "takes no slots"),
         ({"mode": "alone", "choices": Choices.fast()}, ConfigError, "sets the choices itself"),
         ({"mode": "alone", "slots": ["reply"]}, ChoiceError, "replay"),
+        ({"mode": "alone", "slots": ["games"]}, ChoiceError, "dqn has no slot 'games': slots are loop, .*, backend[.]"),
+        ({"mode": "epochs"}, ConfigError, "not for dqn: accepted are choices, .*, width[.]"),
     ],
 )
 def test_plan_refuses_what_it_would_ignore(arguments, error, words):
