@@ -30,6 +30,7 @@ DOCUMENT = (
     "legal action), machine, weights_sha256; on a market test (the test part, beside buy and hold); on a game strength (games, "
     "wins, draws and losses against fixed opponents)."
 )
+STRENGTH = {"optimum": "share of the optimum"}
 ABOUT = {
     "dqn": "DQN, on any env with Box observations and Discrete actions",
     "ppo": "PPO, on a game with sets of legal actions, or on any env with Box observations and Discrete actions",
@@ -135,8 +136,7 @@ def text(summary: dict[str, Any]) -> str:
         hold = f", buy and hold {number(test['buy_and_hold'])}" if test["buy_and_hold"] is not None else ""
         lines.append(f"  test part    {number(test['mean_return'])} over {test['episodes']} episodes{hold}")
     for name, met in summary.get("strength", {}).items():
-        share = f"{met['wins']} won, {met['draws']} drawn, {met['losses']} lost of {met['games']}"
-        lines.append(f"  {'against ' + name:<20} {share}")
+        lines.append(f"  {STRENGTH[name] if name in STRENGTH else 'against ' + name:<20} {met_text(met)}")
     choices = ", ".join(f"{slot}={variant}" for slot, variant in summary["choices"].items())
     if summary["skipped_updates"]:
         lines.append(f"  skipped      {summary['skipped_updates']:,} updates, for infinite gradients")
@@ -146,6 +146,12 @@ def text(summary: dict[str, Any]) -> str:
         + (f", and {network['action_flops']:,} forward for each action" if "action_flops" in network else "")
     )
     return "\n".join([*lines, f"  choices      {choices}", f"  weights      sha256 {summary['weights_sha256'][:16]}"])
+
+
+def met_text(met: dict[str, Any]) -> str:
+    if "share" in met:
+        return f"{met['share']:.2%}"
+    return f"{met['wins']} won, {met['draws']} drawn, {met['losses']} lost of {met['games']}"
 
 
 def compiling(summary: dict[str, Any]) -> str:

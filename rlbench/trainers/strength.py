@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SHOWN = ("random", "greedy", "alpha_beta_2")  # whom a final policy is told to have met
 MOST_GAMES = 64  # side by side, where episodes are counted
+OPTIMUM_STATES = 1_000
 
 
 def greedy_player(trainer: PPO) -> Any:
@@ -67,8 +68,11 @@ def evaluate_game(trainer: PPO, episodes: int, seed: int) -> list[float]:
 
 
 def strength_of(trainer: PPO, games: int) -> dict[str, dict[str, Any]]:
-    """Wins, draws and losses of the greedy policy against each fixed opponent."""
-    known = opponents_of(trainer.source.game)
+    """Wins, draws and losses of the greedy policy against each fixed opponent; its share of the optimum where that is known."""
+    game, known = trainer.source.game, opponents_of(trainer.source.game)
+    if hasattr(game, "optimum_share"):
+        share = game.optimum_share(greedy_player(trainer), max(games, OPTIMUM_STATES), trainer.config.seed)
+        return {"optimum": {"share": share}}
     found = {name: match(trainer, name, games, trainer.config.seed) for name in SHOWN if name in known}
     return {name: {"games": r.games, "wins": r.wins, "draws": r.draws, "losses": r.losses} for name, r in found.items()}
 

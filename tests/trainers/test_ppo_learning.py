@@ -1,0 +1,33 @@
+"""What PPO reaches where the answer is known. Slow, but for the bandit."""
+
+import pytest
+
+from rlbench import PPO, Choices, PPOConfig
+from rlbench.envs import IdBandit, Othello
+from rlbench.trainers.strength import greedy_player, match
+
+
+def test_the_bandit_is_solved_to_a_hundredth():
+    game = IdBandit()
+    trainer = PPO(PPOConfig.preset("bandit", total_timesteps=160_000, eval_episodes=20), Choices.fast(), game)
+    history = trainer.train(progress=False)
+    assert game.optimum_share(greedy_player(trainer), 2_000, seed=5) >= 0.99
+    assert history.strength["optimum"]["share"] >= 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_cartpole_is_solved(seed):
+    history = PPO(PPOConfig.preset("cartpole", seed=seed), Choices.fast(), "CartPole-v1").train(progress=False)
+    assert history.eval_episodes == 100 and history.mean_return >= 475
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_short_training_beats_who_looks_two_plies_ahead():
+    config = PPOConfig.preset("othello", total_timesteps=4_000_000, eval_episodes=0)
+    trainer = PPO(config, Choices.fast(), Othello(8, opening_plies=20))
+    trainer.train(progress=False)
+    for name, share in (("random", 0.9), ("greedy", 0.85), ("alpha_beta_2", 0.6)):
+        assert match(trainer, name, 400, seed=3).win_share >= share
