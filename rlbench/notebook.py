@@ -184,6 +184,18 @@ def stderr_of(call: Callable[[], object]) -> str:
     return said
 
 
+def outcomes(calls: Mapping[str, Callable[[], object]]) -> None:
+    """Show what each call gives, or the error that it raises, beside its label."""
+    table([{"": label, "gives": _outcome(call)} for label, call in calls.items()])
+
+
+def _outcome(call: Callable[[], object]) -> str:
+    try:
+        return str(call())
+    except Exception as error:  # whatever it is, it is what is to be shown
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
 def keep(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """The rows as a DataFrame. In a report they are also appended to its rows.jsonl."""
     rows = list(rows)
