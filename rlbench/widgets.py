@@ -14,7 +14,7 @@ from typing import Any
 
 import ipywidgets as w
 
-from rlbench.config import DQNConfig
+from rlbench.config import Config
 from rlbench.panel.bench import Bench
 from rlbench.panel.selection import NAMED
 from rlbench.panel.show import Results, still
@@ -24,6 +24,7 @@ from rlbench.speedups import Choices
 REFRESH_S = 0.25
 GREY, BLUE, RED = "#757575", "#1976D2", "#B71C1C"  # blue: not plain's variant
 STATES = {"failed": "danger", "stopped": "warning", "done": "success", "working": "info", "idle": ""}
+LINES = {"terminal": 2, "python": 4, "papermill": 2, "report": 2}  # what can be copied, with its height in rows
 HEADLESS_VARIABLE = "RLBENCH_HEADLESS"
 
 
@@ -50,16 +51,16 @@ class Panel:
 
     def __init__(
         self,
-        workload: str = "dqn",
+        workload: str | None = None,
         env: Any = "CartPole-v1",
         choices: Choices | Mapping[str, str] | str | None = None,
         slots: Sequence[str] | None = None,
-        config: DQNConfig | Mapping[str, Any] | None = None,
+        config: Config | Mapping[str, Any] | None = None,
         steps: int = 5_000,
         *,
         device: str = "cpu",
         rounds: int = 20,
-        notebook: str = "03_replay_buffer",
+        notebook: str | None = None,
         interactive: bool | None = None,
     ) -> None:
         self.bench = Bench(workload, env, choices, slots, config, steps, device, rounds, notebook)
@@ -110,7 +111,7 @@ class Panel:
         self.rate, self.message = w.HTML(), w.HTML()
         self.rate.add_class("rlbench-rate")
         self.message.add_class("rlbench-message")
-        self.lines = {name: self._line() for name in ("terminal", "papermill", "report")}
+        self.lines = {name: self._line(rows) for name, rows in LINES.items()}
         self.copy_box = w.VBox([w.HBox([self._label(name), area]) for name, area in self.lines.items()])
         self.box = self._arranged()
 
@@ -120,8 +121,8 @@ class Panel:
             button.on_click(lambda _: self._begin(start))
         return button
 
-    def _line(self) -> w.Textarea:
-        return w.Textarea(rows=2, layout=w.Layout(flex="1", height="auto"))
+    def _line(self, rows: int) -> w.Textarea:
+        return w.Textarea(rows=rows, layout=w.Layout(flex="1", height="auto"))
 
     def _label(self, text: str) -> w.HTML:
         return w.HTML(_coloured(text, GREY), layout=w.Layout(width="92px"))

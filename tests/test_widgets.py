@@ -35,7 +35,7 @@ def test_dropdowns_edit_the_choices(panel):
     assert panel.choices.replay == "deque"
     assert panel.presets["plain"].button_style == "" and "replay=deque" in panel.message.value
     panel.presets["fast"].click()
-    assert panel.choices.in_use() == Choices.fast().in_use()
+    assert panel.choices.in_use(panel.bench.config) == Choices.fast().in_use(panel.bench.config)
     assert panel.dropdowns["update"].value == "native"
     assert panel.presets["fast"].button_style == "primary"
     assert panel.dropdowns["features"].disabled  # CartPole has no prices, whatever the loop

@@ -25,7 +25,10 @@ TrainOnce = Callable[[str, int], "tuple[float, float] | None"]
 
 @dataclass
 class Comparison:
-    """Every complete round of one comparison. Times in seconds of a whole training, returns of its last episodes."""
+    """Every complete round of one comparison. Times in seconds of a whole training, of `steps` env steps.
+
+    Returns are those of a training's last episodes; in a game for two, of its final policy against `eval_opponent`.
+    """
 
     label: str
     variants: Mapping[str, str]  # the slots in use, with the variants selected

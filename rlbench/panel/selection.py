@@ -9,9 +9,10 @@ from typing import Any
 import pandas as pd
 import torch
 
-from rlbench.config import DQNConfig
+from rlbench.config import Config
 from rlbench.envs.source import EnvSource
 from rlbench.speedups import SPEEDUPS, ChoiceError, Choices
+from rlbench.trainers.takes import why_not
 
 NAMED = ("naive", "plain", "fast")
 
@@ -52,7 +53,7 @@ class Selection:
     though they cannot be used, which `problem` tells.
 
     Args:
-        workload: a trainer's name ("dqn").
+        workload: a trainer's name ("dqn", "ppo").
         choices: Choices, a mapping of slot to variant, naive, plain or fast, "slot=variant,...", or None for plain.
         slots: the slots that may be edited; all of the workload's where left out.
         source: the env, or None where it is not known: then nothing is said against a variant because of it.
@@ -63,7 +64,7 @@ class Selection:
         workload: str,
         choices: Choices | Mapping[str, str] | str | None,
         slots: Sequence[str] | None,
-        config: DQNConfig,
+        config: Config,
         device: torch.device,
         source: EnvSource | None = None,
     ) -> None:
@@ -99,7 +100,7 @@ class Selection:
     def _fill(self, changes: Mapping[str, str]) -> None:
         """Change what is shown. A loop that has no use for the slots changed gives way to the Python loop."""
         shown = {**self.shown, **changes}
-        if "loop" not in changes and any(shown["loop"] not in SPEEDUPS[slot].loops for slot in changes):
+        if "loop" not in changes and any(self._in_the_way(shown["loop"], slot) for slot in changes):
             shown["loop"] = "python"
         wanted = Choices(**shown)
 
@@ -108,6 +109,10 @@ class Selection:
             return picked or self._reason(slot, shown[slot], wanted) is None
 
         self.shown, self.choices = shown, Choices(**{slot: shown[slot] for slot in shown if is_set(slot)})
+
+    def _in_the_way(self, loop: str, slot: str) -> bool:
+        """Whether a loop does in its own way what a slot is about; not all trainers have a choice of loops."""
+        return self.workload in SPEEDUPS["loop"].workloads and loop not in SPEEDUPS[slot].loops
 
     def _once(self, question: Hashable, ask: Callable[[], Any]) -> Any:
         """The answer to a question that config, device and env, which stay what they are, leave one answer to."""
@@ -135,7 +140,7 @@ class Selection:
         alone = {variant: self._reason(name, variant, None) for variant in speedup.variants}
         left_out = {variant: reason for variant, reason in alone.items() if reason}
         offered = tuple(v for v in speedup.variants if v not in left_out or v == selected)
-        unused, in_the_way = self._reason(name, selected, wanted), wanted.loop not in speedup.loops
+        unused, in_the_way = self._reason(name, selected, wanted), self._in_the_way(wanted.loop, name)
         if name in self.choices.explicit and not self._useless(name, wanted):
             unused = None  # a problem, which has a sentence of its own
         fixed = self._useless(name, wanted.replace(loop="python") if in_the_way else wanted)
@@ -150,6 +155,8 @@ class Selection:
         return self._once((self.choices, self.choices.explicit), lambda: self._problem(self.choices))
 
     def _problem(self, choices: Choices) -> str | None:
+        if reason := why_not(self.workload, self.source):
+            return reason
         try:
             choices.check(self.workload, self.config, self.device, self.source)
         except ChoiceError as error:

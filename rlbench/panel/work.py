@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from rlbench.config import DQNConfig
+from rlbench.config import Config
 from rlbench.progress import duration
 from rlbench.speedups import Choices
-from rlbench.trainers.dqn import DQN
 from rlbench.trainers.evaluate import evaluate
 from rlbench.trainers.history import History
+from rlbench.trainers.make import make_trainer
+from rlbench.trainers.trainer import Trainer
 
 RATE_WINDOW_S = 2.0
 
@@ -65,11 +66,12 @@ class Work:
     """
 
     def __init__(self, job: str, env: Any, device: str, total: int, run: Callable[[Work], str]) -> None:
-        """`env` is a factory or a vector env; `total` counts the env steps of all trainings of the job."""
+        """`env` is a factory, a vector env or a game; `total` counts the env steps of all trainings of the job."""
         self.job, self.env, self.device, self.total, self.run = job, env, device, total, run
         self.state, self.text, self.error = "working", "", None
         self.asked = threading.Event()
-        self.trainer: DQN | None = None
+        self.trainer: Trainer | None = None
+        self.evaluated: Trainer | None = None  # whose games are played for an evaluation
         self.steps_before = 0  # env steps of this job's earlier trainings
         self.mean_return = math.nan
         self.started = self.ended = time.perf_counter()
@@ -84,9 +86,9 @@ class Work:
     def stop(self) -> None:
         """Ask it to end after the iteration in hand."""
         self.asked.set()
-        trainer = self.trainer
-        if trainer is not None:
-            trainer.stop()
+        for trainer in (self.trainer, self.evaluated):
+            if trainer is not None:
+                trainer.stop()
 
     def wait(self, timeout: float | None = None) -> bool:
         """True once it has ended."""
@@ -104,9 +106,9 @@ class Work:
         finally:
             self.ended = time.perf_counter()
 
-    def train(self, config: DQNConfig, choices: Choices) -> tuple[History, DQN]:
+    def train(self, config: Config, choices: Choices) -> tuple[History, Trainer]:
         """Train without the final evaluation, which could not be stopped; `evaluate` makes it."""
-        trainer = DQN(config.replace(eval_episodes=0), choices, self.env, self.device)
+        trainer = make_trainer(config.replace(eval_episodes=0), choices, self.env, self.device)
         self.trainer = trainer
         if self.asked.is_set():  # asked before there was a trainer to tell
             trainer.stop()
@@ -117,8 +119,10 @@ class Work:
             self.trainer = None
         return history, trainer
 
-    def evaluate(self, config: DQNConfig, trainer: DQN, make_env: Callable[[], Any]) -> list[float]:
-        """Returns of the greedy policy on fresh envs. Raises Stopped where a stop was asked for."""
+    def evaluate(self, config: Config, trainer: Trainer, make_env: Callable[[], Any] | None) -> list[float]:
+        """Returns of the greedy policy on fresh envs, or in games. Raises Stopped where a stop was asked for."""
+        if trainer.source.game is not None:
+            return self._evaluate_game(config, trainer)
 
         def policy(obs: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
             if self.asked.is_set():
@@ -126,6 +130,14 @@ class Work:
             return trainer.greedy(obs, mask)
 
         return evaluate(policy, make_env, config.eval_episodes, config.seed)
+
+    def _evaluate_game(self, config: Config, trainer: Trainer) -> list[float]:
+        self.evaluated = trainer
+        returns = [] if self.asked.is_set() else trainer.evaluate(config.eval_episodes)
+        self.evaluated = None
+        if self.asked.is_set():
+            raise Stopped
+        return returns
 
     def _note(self, log: dict) -> None:
         self.mean_return = log["mean_return"]

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from rlbench import PPO_PRESETS
 from rlbench.cli import study as command
 from rlbench.study import MODES
 from rlbench.study.plans import SWEPT
@@ -94,7 +95,7 @@ def test_ppo_on_games_and_on_other_envs(cli, env):
 
 def test_the_preset_is_that_of_the_game(cli):
     ran = cli("study", "ppo", "--env", "bandit", *TINY_PPO, "--seeds", 1, "--eval-episodes", 0, "--json", "--quiet")
-    assert {row["config"]["learning_rate"] for row in ran.document["rows"]} == {3e-3}
+    assert {row["config"]["learning_rate"] for row in ran.document["rows"]} == {PPO_PRESETS["bandit"]["learning_rate"]}
 
 
 def test_without_a_trainer_it_is_dqn():
