@@ -44,7 +44,7 @@ def claim(name: str, rows: pd.DataFrame, places: Iterable[str]) -> Said:
     """
     known = CLAIMS[name]
     found = [(row, place) for row, place in zip(rows.to_dict("records"), places, strict=True)]
-    told = "; ".join(f"{place} {_times(row)}, {judged(row, known.low, known.high)}" for row, place in found)
+    told = "; ".join(f"{place}: {_times(row)}, {judged(row, known.low, known.high)}" for row, place in found)
     return f"Claim {name}. {known.what} was to be {known.words}. Measured: {told or 'nothing'}.", _tone_of(rows)
 
 

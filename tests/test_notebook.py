@@ -92,3 +92,9 @@ def test_threads_are_set_or_left_and_a_negative_number_is_refused(shown):
             nb.start(True, -1)
     finally:
         torch.set_num_threads(before)
+
+
+def test_outcomes_are_values_and_errors(shown):
+    nb.outcomes({"1 + 1": lambda: 1 + 1, "int('<')": lambda: int("<")})
+    text = shown[0][0]["text/html"]
+    assert ">2<" in text and "ValueError: invalid literal" in text and "&lt;" in text
