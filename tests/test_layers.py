@@ -16,7 +16,8 @@ LAYERS = [
     "trainers",
     "measure study workloads experiments gpu_check",
     "plots plot_style plot_break_even plot_scaling sentences size_findings scaling_findings loop_findings "
-    "set_findings plot_sets game_findings plot_strength plot_boards widgets panel notebook notebook_rules report reporting readme cli __main__",
+    "set_findings plot_sets game_findings plot_strength plot_boards "
+    "widgets panel notebook notebook_rules report reporting readme cli __main__",
 ]
 LAYER = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
 LIGHT = {"torch", "numpy", "pandas"}

@@ -1,6 +1,7 @@
 """Pictures of trainings on a game: what is drawn, not how it looks."""
 
 import pandas as pd
+
 from rlbench import plot_strength
 from rlbench.experiments.game_training import CHANCE
 
