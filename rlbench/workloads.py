@@ -31,7 +31,9 @@ PRESET_OF = {
     "CartPole-v1": "cartpole",
     "trading": "trading",
 }  # where a trainer has that preset
-GAMES = {"othello": 8, "othello6": 6, "othello4": 4, "bandit": 0}  # by name; the size of the board
+# By name, the board's size and the random plies before a game of training: positions that neither side would choose make the
+# policy sound against those who do. The bandit has neither.
+GAMES = {"othello": (8, 24), "othello6": (6, 12), "othello4": (4, 2), "bandit": None}
 GAME_PRESET_OF = {"othello": "othello", "othello6": "othello", "othello4": "othello4", "bandit": "bandit"}
 
 
@@ -127,7 +129,8 @@ def _game(name: str, prices: Any, ticker: str | None, env_options: Any) -> Workl
         return Workload(name, IdBandit(), preset=GAME_PRESET_OF[name])
     from rlbench.envs.othello import Othello
 
-    return Workload(name, Othello(GAMES[name]), preset=GAME_PRESET_OF[name])
+    size, opening_plies = GAMES[name]
+    return Workload(name, Othello(size, opening_plies=opening_plies), preset=GAME_PRESET_OF[name])
 
 
 def _known(name: str) -> MakeEnv:

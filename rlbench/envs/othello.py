@@ -196,6 +196,11 @@ class Othello:
         return self.opponent is None
 
     @property
+    def match_opening_plies(self) -> int:
+        """Random plies before a game of a match: enough to tell games apart, few enough to leave a game to play."""
+        return self.size**2 // 8
+
+    @property
     def opponents(self) -> Mapping[str, Callable[[int], Player]]:
         """By name: seed -> who plays against a policy that is evaluated."""
         from rlbench.envs.players import opponent_named
