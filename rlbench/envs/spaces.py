@@ -42,7 +42,7 @@ def describe_spaces(observation_space: Any, action_space: Any, name: str, layout
     kind = type(action_space).__name__
     if kind != "Discrete":
         raise EnvError(
-            f"{name} has {kind} actions; DQN chooses among a Discrete number of them. "
+            f"{name} has {kind} actions; the trainers choose among a Discrete number of them. "
             "Discretise them with a gymnasium.ActionWrapper."
         )
     kind = type(observation_space).__name__

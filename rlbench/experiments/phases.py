@@ -7,21 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from rlbench.config import DQNConfig
+from rlbench.config import Config
 from rlbench.machine import StealMeter, describe, resolve_device
 from rlbench.phases import PhaseClock
 from rlbench.progress import Progress
 from rlbench.results import Row, new_row
 from rlbench.speedups import Choices
-from rlbench.trainers.dqn import DQN
+from rlbench.trainers.make import make_trainer
 
 PARTS = ("env", "action", "store", "sample", "transfer", "forward", "backward", "optimizer", "update", "sync")
 # A loop that runs many iterations in one call is one phase; its parts show under the Python loop.
 ORDER = (*PARTS, "iterations", "other")
+PPO_ORDER = (
+    *("env", "action", "store", "advantages", "old_log_probs", "sample", "transfer"),
+    *("forward", "backward", "optimizer", "update", "sync", "other"),
+)
+ORDERS = {"dqn": ORDER, "ppo": PPO_ORDER}  # by trainer
 
 
 def profile(
-    config: DQNConfig,
+    config: Config,
     choices: Mapping[str, Choices],
     env: Any = "CartPole-v1",
     *,
@@ -32,8 +37,9 @@ def profile(
 ) -> list[Row]:
     """Train `repeats` times under each of `choices`, interleaved in random order; a row for each run and phase.
 
-    Row: name, repeat, phase, seconds (exclusive), share, total_s, env_steps, updates. "other" is what lies outside all
-    phases: the loop itself, syncs of the target network, logging. A clocked run on CUDA is slower than a plain one.
+    Row: name, repeat, phase (those of `ORDERS`, by the config's trainer), seconds (exclusive), share, total_s, env_steps,
+    updates. "other" is what lies outside all phases: the loop itself, checks, syncs of a target network, logging. A clocked
+    run on CUDA is slower than a plain one.
     """
     where = resolve_device(device)
     machine, order = describe(steal_interval_s=0), np.random.default_rng(order_seed)
@@ -48,7 +54,7 @@ def profile(
                 clock, history = _run(config, choices[name], env, where)
                 bar.advance(1, name)
                 whole = {"env_steps": history.env_steps, "updates": history.updates, "total_s": clock.total}
-                for phase in ORDER:
+                for phase in ORDERS[config.trainer]:
                     own = {
                         "phase": phase,
                         "seconds": clock.seconds.get(phase, 0.0),
@@ -60,8 +66,8 @@ def profile(
     return rows
 
 
-def _run(config: DQNConfig, choices: Choices, env: Any, device: Any) -> tuple[PhaseClock, Any]:
-    trainer = DQN(config, choices, env, str(device))
+def _run(config: Config, choices: Choices, env: Any, device: Any) -> tuple[PhaseClock, Any]:
+    trainer = make_trainer(config, choices, env, str(device))
     with PhaseClock(device) as clock:
         history = trainer.train(progress=False)
     return clock, history

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 import torch
 
-from rlbench import Choices, DQNConfig, simulate
+from rlbench import Choices, DQNConfig, PPOConfig, simulate
+from rlbench.envs.othello import Othello
 from rlbench.experiments import devices, light, phases, switches, trading
 from rlbench.experiments.sameness import same_answers
 from rlbench.speedups import SPEEDUPS
@@ -81,6 +82,18 @@ def test_a_loop_of_many_iterations_in_a_call_is_one_phase():
     assert seconds.loc["iterations", "fast"] > 0 == seconds.loc["iterations", "parts"]
     assert not seconds.loc[list(phases.PARTS), "fast"].any()
     assert (seconds.loc[["env", "action", "store", "sample", "update"], "parts"] > 0).all()
+
+
+@pytest.mark.parametrize("env", [Othello(4), "CartPole-v1"])
+def test_phases_of_ppo_add_up_to_the_whole_on_games_and_other_envs(env):
+    config = PPOConfig(total_timesteps=128, num_envs=4, num_steps=16, batch_size=32, hidden=(8,))
+    named = {"plain": Choices.plain(), "naive": Choices.naive(), "fast": Choices.fast()}
+    rows = pd.DataFrame(phases.profile(config, named, env, repeats=1, device="cpu", progress=False))
+    assert list(rows["phase"].unique()) == list(phases.PPO_ORDER)
+    assert rows.groupby("name")["seconds"].sum().to_numpy() == pytest.approx(rows.groupby("name")["total_s"].first())
+    seconds = rows.pivot(index="phase", columns="name", values="seconds")
+    assert (seconds.loc[["env", "action", "store", "advantages", "sync"]] > 0).all(axis=None)
+    assert (seconds.loc[["sample", "forward", "backward", "optimizer"], ["plain", "naive"]] > 0).all(axis=None)
 
 
 def test_every_replay_gives_the_same_answer_and_a_broken_one_does_not():
