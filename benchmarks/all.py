@@ -10,7 +10,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Short ones first: what does not work here shows early.
-MODULES = ("update_step", "iteration", "env_steps", "cpprb_replay", "run", "to_475")
+MODULES = (
+    "update_step",
+    "iteration",
+    "env_steps",
+    "othello_steps",
+    "evaluate_sets",
+    "cpprb_replay",
+    "sb3_ppo",
+    "ppo_run",
+    "run",
+    "to_475",
+)
 
 
 def commands(options: argparse.Namespace) -> list[list[str]]:
