@@ -71,7 +71,7 @@ def sameness(same: pd.DataFrame, base: str = "plain", other: str = "fast") -> Sa
     equal = int(same["equal_until"].min())
     if equal:
         yield (
-            f"Up to {equal:,} env steps {other} and {base} play alike: in every match all their games end the same.",
+            f"Up to {equal:,} env steps {other} and {base} win, draw and lose as many games in every match.",
             "none",
         )
     for row in same.to_dict("records"):

@@ -64,7 +64,7 @@ def same(verdict, equal_until):
 def test_the_verdict_on_learning_is_said_without_its_stamp():
     said = list(game_findings.sameness(pd.DataFrame([same("not shown to learn the same (quick: do not cite)", 2_048)])))
     assert said == [
-        ("Up to 2,048 env steps fast and plain play alike: in every match all their games end the same.", "none"),
+        ("Up to 2,048 env steps fast and plain win, draw and lose as many games in every match.", "none"),
         (
             "Against greedy, after 4,096 env steps each, fast scores 72% and plain 70%, a difference of 2.0 [-1.0, 5.0] points "
             "over 3 seeds: not shown to learn the same.",

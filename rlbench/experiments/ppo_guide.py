@@ -31,7 +31,7 @@ AXES = {  # by name, what the setting is
     "preset": "a preset's settings, all of them",
 }
 PRESETS = ("default", "fast")
-STEPS, QUICK_STEPS = 196_608, 8_192
+STEPS, QUICK_STEPS = 196_608, 6_144
 TIMES = (1 / 4, 1 / 2, 2, 4)  # of the base's batch_size and num_steps
 LOOKS, EPISODES = 8, 200  # evaluations in a training; episodes of each
 FEW_SEEDS = "too few seeds"

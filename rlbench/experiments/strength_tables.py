@@ -60,7 +60,7 @@ def same_strength(rows: Sequence[Row] | pd.DataFrame, base: str = "plain", other
 
     Columns: opponent, env_steps, seeds, chance, base, other (interquartile means over seeds), difference with low and high (95 %,
     by a bootstrap over seeds), verdict (of non-inferiority, on the scale from chance to base), equal_until (env steps up to which
-    all their games ended alike; 0 for none).
+    both won, drew and lost as many games; 0 for none).
     """
     frame, marks = _frame(rows), shared_marks(rows, [base, other])
     if not marks or not {base, other} <= set(frame["label"]):
