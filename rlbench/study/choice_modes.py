@@ -93,7 +93,11 @@ class _Ways:
         """fast's variants added to plain() one after another."""
         variants = self.plain.to_dict()
         for slot in slots:
-            if fast.to_dict()[slot] != variants[slot]:
+            if fast.to_dict()[slot] == variants[slot]:
+                continue
+            if reason := self._no_use(slot, self.plain):
+                self._is_idle(slot, reason)
+            else:
                 variants[slot] = fast.to_dict()[slot]
                 self.add(f"+ {slot}={variants[slot]}", self._setting_what_is_used(variants))
 
