@@ -18,6 +18,12 @@ ALIASES = {
     "--timesteps": "--total-timesteps",
     "--steps": "--total-timesteps",
     "--epsilon": "--start-e",
+    # as Stable-Baselines3 has them
+    "--n-envs": "--num-envs",
+    "--n-steps": "--num-steps",
+    "--n-epochs": "--update-epochs",
+    "--epochs": "--update-epochs",
+    "--clip-range": "--clip-coef",
 }
 TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 

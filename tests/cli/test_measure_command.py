@@ -39,6 +39,16 @@ def test_rows_are_measured_printed_and_appended(cli, tmp_path):
     assert [json.loads(line)["variant"] for line in lines] == ["item_each_step", "on_device"]
 
 
+def test_slots_of_ppo_are_measured_too(cli):
+    slots = ["games", "action_encoding", "minibatch", "old_log_probs"]
+    ran = cli("measure", *slots, "--quick", "--rounds", 1, "--device", "cpu", "--json", "--quiet")
+    assert ran.code == 0
+    rows = ran.document["rows"]
+    assert list(dict.fromkeys(row["slot"] for row in rows)) == slots
+    assert all(row["same"] is True or row["not_measured"] for row in rows)
+    assert {row["size"] for row in rows if row["slot"] == "games"} == {1}
+
+
 @pytest.fixture
 def fake(monkeypatch):
     """`measure` that hands out given rows and keeps what it was called with."""

@@ -124,6 +124,8 @@ def test_without_a_trainer_it_is_dqn():
         (["--env", "othello4"], "which DQN does not take"),
         (["--seeds", "3", "ppo"], "unknown argument 'ppo'"),
         (["ppo", "--train-frequency", "8"], "unknown flag '--train-frequency'"),
+        (["ppo", "--n-steps", "8"], "did you mean --num-steps"),
+        (["--n-steps", "8"], "did you mean --n-step "),
         (["ppo", "--mode", "alone", "--slots", "replay"], "ppo has no slot 'replay'"),
         (["ppo", "--preset", "trading"], "invalid choice: 'trading'"),
     ],
