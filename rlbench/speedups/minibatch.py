@@ -4,7 +4,8 @@ The sources keep a list of samples and stack those of a minibatch one by one: so
 Rows that lie in one tensor a field are gathered in one call a field: for the whole epoch at once (`copies`, whose minibatches are
 slices) or for each minibatch when its turn comes (`index_views`, which moves the same bytes but keeps a minibatch in the
 cache, and needs no memory for a second rollout). `by_count` sorts the rows of a minibatch by their number of actions
-besides: it helps an evaluator that pads or groups, and no other. What goes into a minibatch is the same for all.
+besides, as loaders do that bucket by length; since what goes into a minibatch stays the same, its longest set and its groups do,
+too, and there is little that sorting could help.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def requires(variant: str, choices: Any, config: Any, device: torch.device, env:
 SPEEDUP = Speedup(
     name="minibatch",
     question="What does it cost to make minibatches of a rollout?",
-    summary="One call a field instead of some for every sample. Sorting by count is for evaluators that pad or group.",
+    summary="One call a field instead of some for every sample. Sorting by count inside a minibatch changes little.",
     variants=VARIANTS,
     make_inputs=make_inputs,
     bind=bind,
