@@ -81,7 +81,7 @@ def bind(variant: Callable[..., Any], inputs: tuple) -> Callable[[], list[Tensor
 
 
 def check(expected: list[Tensor], actual: list[Tensor]) -> None:
-    """Equal but for rounding: outcomes to 1e-5, gradients on the whole to 1e-4 of their length. Where a unit is within rounding of
+    """Equal but for rounding: outcomes to 1e-5, gradients as a whole to 1e-4 of their length. Where a unit is within rounding of
     its kink, it is on in one variant and off in another, and a row of a gradient differs.
     """
     for one, other in zip(expected[:3], actual[:3], strict=True):
