@@ -33,7 +33,7 @@ PRESET_OF = {
 }  # where a trainer has that preset
 # By name, the board's size and the random plies before a game of training: positions that neither side would choose make the
 # policy sound against those who do. The bandit has neither.
-GAMES = {"othello": (8, 24), "othello6": (6, 12), "othello4": (4, 2), "bandit": None}
+GAMES = {"othello": (8, 24), "othello6": (6, 12), "othello4": (4, 4), "bandit": None}
 GAME_PRESET_OF = {"othello": "othello", "othello6": "othello", "othello4": "othello4", "bandit": "bandit"}
 
 
