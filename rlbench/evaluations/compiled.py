@@ -22,6 +22,7 @@ from rlbench.actions import ActionSets
 from rlbench.batch import Evaluated
 from rlbench.compile import Compiled
 from rlbench.evaluations.buckets import Bucketed, bucketed, fill_up, row_bucket
+from rlbench.evaluations.packed import Packed
 from rlbench.evaluations.views import counts_of
 from rlbench.models.action_scorer import ActionScorer, encode_shift
 from rlbench.segments import entropy, log_softmax
@@ -115,6 +116,7 @@ class PackedCompiled:
         self.key = self.network.key
         self.parameters = tuple(model.parameters())
         self.functions = Functions()
+        self.for_any_size = Packed(model)  # of states fewer and fewer, as in a match: each number would be compiled
 
     @torch.no_grad()
     def log_probs(self, obs: Tensor, legal: ActionSets) -> tuple[Tensor, Tensor]:
