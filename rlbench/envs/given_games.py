@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import functools
+import copy
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -53,20 +54,35 @@ class GameOfOnes:
 
 
 class GameOfGames:
-    """N games that the reader wrote, stepped as they are."""
+    """N games that the reader wrote, stepped as they are. They have a seed of their own."""
 
     opponents: dict[str, Any] = {}  # noqa: RUF012 - empty for ever
 
     def __init__(self, games: Games) -> None:
         self.games, self.name = games, getattr(games, "name", type(games).__name__)
         self.obs_size, self.alternating, self.num_envs = games.obs_size, games.alternating, games.num_envs
-        self.batched = functools.partial(_given, games)
 
+    def batched(self, num_envs: int, seed: int, device: str | torch.device) -> Games:
+        """The games themselves, where number and device are those that are asked for."""
+        if num_envs not in (1, self.num_envs):
+            raise EnvError(f"num_envs={num_envs}, but {self.name} has {self.num_envs}: leave num_envs out.")
+        if torch.device(device).type != torch.device(self.games.device).type:
+            raise EnvError(
+                f"{self.name} lies on {self.games.device}, the trainer on {device}: make both on one device."
+            )
+        return self.games
 
-def _given(games: Games, num_envs: int, seed: int, device: str | torch.device) -> Games:
-    """The games, where number and device are those that are asked for. They have a seed of their own."""
-    if num_envs not in (1, games.num_envs):
-        raise EnvError(f"num_envs={num_envs}, but {games.name} has {games.num_envs}: leave num_envs out.")
-    if torch.device(device).type != torch.device(games.device).type:
-        raise EnvError(f"{games.name} lies on {games.device}, the trainer on {device}: make both on one device.")
-    return games
+    @cached_property
+    def to_evaluate_on(self) -> GameOfGames:
+        """A copy: those that are trained on must not be played meanwhile.
+
+        Raises:
+            EnvError: where they do not let themselves be copied.
+        """
+        try:
+            return GameOfGames(copy.deepcopy(self.games))
+        except Exception as error:  # whatever their own copying raises
+            raise EnvError(
+                f"{self.name} cannot be copied to be evaluated on ({type(error).__name__}: {str(error)[:100]}): pass the rules "
+                "that make such games (rlbench.envs.games.Game), or set eval_episodes=0."
+            ) from error

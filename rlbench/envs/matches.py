@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,6 +130,21 @@ def play_match(
     mean_lead = float(lead.mean()) if len(lead) and not np.isnan(lead).any() else None
     total = [sum(getattr(part, name) for part in parts.values()) for name in ("wins", "draws", "losses")]
     return MatchResult(*total, mean_lead=mean_lead, by_colour=parts, interrupted=interrupted)
+
+
+def added(results: Sequence[MatchResult]) -> MatchResult:
+    """Several matches as one."""
+    sides = {
+        side: Outcomes(
+            *(sum(getattr(result.by_colour[side], name) for result in results) for name in ("wins", "draws", "losses"))
+        )
+        for side in results[0].by_colour
+    }
+    total = [sum(getattr(part, name) for part in sides.values()) for name in ("wins", "draws", "losses")]
+    leads = [(result.mean_lead, result.games) for result in results if result.mean_lead is not None]
+    known = sum(games for _, games in leads)
+    mean_lead = sum(lead * games for lead, games in leads) / known if known else None
+    return MatchResult(*total, mean_lead=mean_lead, by_colour=sides, interrupted=any(r.interrupted for r in results))
 
 
 def self_play_of(game: Any) -> Any:

@@ -10,7 +10,8 @@ from torch import Tensor
 from rlbench.config import PPOConfig
 from rlbench.random import Purpose, random_bits, to_uniform
 
-NoteEpisodes = Callable[[list[tuple[float, int]]], None]  # takes (return, length) of those that ended
+# Takes (real transitions of the rollout so far, return, length) of episodes that ended.
+NoteEpisodes = Callable[[list[tuple[int, float, int]]], None]
 
 
 def uniforms(config: PPOConfig, first: int, num_envs: int, device: torch.device) -> Tensor:

@@ -36,14 +36,16 @@ class EnvRollouts:
         draws = uniforms(self.config, first_step, envs.num_envs, self.device)
         states: list[tuple[Tensor, ...]] = []  # (obs, mask, choice, log_prob, value) of each step
         steps: list[Collected] = []
+        count = 0  # real transitions
         for uniform in draws:
             with phase("action"):
                 states.append(self._act(uniform))
                 actions = states[-1][2].cpu().numpy()  # sync: the envs need the actions
             with phase("env"):
                 steps.append(envs.step(actions))
-            check_step(steps[-1], envs, first_step + len(steps))
-            note(envs.finished)
+            check_step(steps[-1], envs, (first_step + len(steps)) * envs.num_envs)
+            count += int(envs.num_envs if steps[-1].valid is None else steps[-1].valid.sum())
+            note([(count, *episode) for episode in envs.finished])
         with phase("store"):
             return self._rollout(states, steps)
 
@@ -56,9 +58,12 @@ class EnvRollouts:
             env = int(np.argmin(self.collector.mask.any(axis=1)))
             raise EnvError(f"env {env} has no legal action, but its episode goes on: end it or allow one.")
         log_p, value = self.evaluator.log_probs(obs, mask)
-        below = log_p.exp().cumsum(1) <= uniform[:, None]
-        last = log_p.shape[1] - 1 if mask is None else (mask * torch.arange(mask.shape[1], device=self.device)).amax(1)
-        choice = torch.minimum(below.sum(1), torch.as_tensor(last, device=self.device))
+        choice = (log_p.exp().cumsum(1) <= uniform[:, None]).sum(1)
+        if mask is None:
+            choice = choice.clamp(max=log_p.shape[1] - 1)
+        else:  # legal also where rounding leaves the sum below 1, or a probability is no number
+            last = (mask * torch.arange(mask.shape[1], device=self.device)).amax(1)
+            choice = choice.minimum(last).maximum(mask.to(torch.uint8).argmax(1))
         return obs, mask, choice, log_p.gather(1, choice[:, None]).squeeze(1), value
 
     def _rollout(self, states: list[tuple[Tensor, ...]], steps: list[Collected]) -> Rollout:

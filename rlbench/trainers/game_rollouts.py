@@ -7,15 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlbench.actions import ActionError, ActionSets, cat
+from rlbench.actions import ActionSets, cat
 from rlbench.batch import Rollout
 from rlbench.config import PPOConfig
 from rlbench.envs.games import Games, GameStep
-from rlbench.envs.spaces import EnvError
 from rlbench.phases import phase
 from rlbench.segments import pick
 from rlbench.trainers.action_draws import NoteEpisodes, uniforms
-from rlbench.trainers.finite import REMEDY
+from rlbench.trainers.game_checks import check_ends, check_form, check_position, check_rollout, check_steps
 
 
 class GameRollouts:
@@ -30,15 +29,37 @@ class GameRollouts:
         self.turn = -1.0 if games.alternating else 1.0
         self.act = getattr(evaluator, "act", self._act)
         self.name, self.num_envs = games.name, games.num_envs
-        self.obs, self.legal = games.reset()
-        self.returns = torch.zeros(games.num_envs)  # (N,) of the episodes that are going on, to who moved first in each
-        self.lengths = torch.zeros(games.num_envs, dtype=torch.int64)
+        self._begin()
+
+    def _begin(self) -> None:
+        """All games at the start of their first episode."""
+        self.obs, self.legal = self.games.reset()
+        check_position(self.games, self.obs, self.legal)
+        self.returns = torch.zeros(self.num_envs)  # (N,) of the episodes that are going on, to who moved first in each
+        self.lengths = torch.zeros(self.num_envs, dtype=torch.int64)
+        self.whole = True  # whether no step of these episodes is missing
 
     def collect(self, first_step: int, note: NoteEpisodes) -> Rollout:
-        """`num_steps` steps of every game."""
-        draws = uniforms(self.config, first_step, self.games.num_envs, self.device)
-        states: list[tuple] = []  # (obs, legal, choice, log_prob, value) of each step
+        """`num_steps` steps of every game, the first of them number `first_step`.
+
+        Where the last call broke off, by an error or an interrupt, all games start anew.
+        """
+        if not self.whole:
+            self._begin()
+        self.whole, self.first_step = False, first_step
         steps: list[GameStep] = []
+        try:
+            rollout = self._collect(steps, note)
+        except Exception as error:
+            if not isinstance(error, MemoryError | torch.OutOfMemoryError):
+                check_steps(self.games, steps, first_step)  # which has a better reason, where it is the games'
+            raise
+        self.whole = True
+        return rollout
+
+    def _collect(self, steps: list[GameStep], note: NoteEpisodes) -> Rollout:
+        draws = uniforms(self.config, self.first_step, self.num_envs, self.device)
+        states: list[tuple] = []  # (obs, legal, choice, log_prob, value) of each step
         for uniform in draws:
             with phase("action"):
                 choice, log_prob, value = self.act(self.obs, self.legal, uniform)
@@ -47,6 +68,7 @@ class GameRollouts:
             with phase("env"):
                 steps.append(self.games.step(ids))
             self.obs, self.legal = steps[-1].obs, steps[-1].legal
+        check_form(self.games, steps[-1], self.first_step + len(steps) - 1)
         with phase("store"):
             self._note(steps, note)
             return self._rollout(states, steps)
@@ -63,7 +85,9 @@ class GameRollouts:
         )
         next_value = torch.stack([*value[1:], self._values(self.obs)])
         if truncated.any():  # sync: few games have time limits; asked once a rollout
-            led_to = self._values(torch.stack([step.next_obs for step in steps]).flatten(0, 1)).view_as(next_value)
+            ends = torch.stack([step.next_obs for step in steps])  # (T, N, D)
+            check_ends(self.games, ends, truncated, self.first_step)
+            led_to = self._values(ends.flatten(0, 1)).view_as(next_value)
             next_value = torch.where(truncated, led_to, next_value)
         return Rollout(
             torch.stack(obs),
@@ -87,14 +111,15 @@ class GameRollouts:
             torch.stack([step.reward for step in steps]).cpu(),  # sync: once a rollout
             torch.stack([step.terminated | step.truncated for step in steps]).cpu(),  # sync: once a rollout
         )
-        finished: list[tuple[float, int]] = []
-        for reward, ended in zip(rewards, ends, strict=True):
+        finished: list[tuple[int, float, int]] = []
+        for number, (reward, ended) in enumerate(zip(rewards, ends, strict=True), start=1):
             sign = torch.where(self.lengths % 2 == 0, 1.0, self.turn)
             self.returns += reward * sign
             self.lengths += 1
             if ended.any():  # sync: on the host
                 returns, lengths = self.returns[ended].tolist(), self.lengths[ended].tolist()  # sync: on the host
-                finished += zip(returns, lengths, strict=True)
+                count = number * self.num_envs
+                finished += [(count, *episode) for episode in zip(returns, lengths, strict=True)]
                 self.returns[ended], self.lengths[ended] = 0.0, 0
         note(finished)
 
@@ -102,21 +127,5 @@ class GameRollouts:
         """Nothing is held but memory."""
 
     def check(self, rollout: Rollout) -> None:
-        """Refuse a rollout with a number that is not finite, or a state without an action.
-
-        Raises:
-            EnvError, ActionError: naming the step and the game.
-        """
-        n = self.games.num_envs
-        for name in ("obs", "reward"):
-            rows = getattr(rollout, name).reshape(-1, n, rollout.obs.shape[-1] if name == "obs" else 1)
-            if not rows.isfinite().all():  # sync: once a rollout
-                step, game = divmod(int((~rows.isfinite()).any(-1).flatten().nonzero()[0]), n)  # sync: for an error
-                what = "a feature" if name == "obs" else "the reward"
-                raise EnvError(f"{self.games.name}: {what} of state {step} of game {game} is not finite; {REMEDY}")
-        empty = rollout.legal.counts == 0
-        if empty.any():  # sync: once a rollout
-            step, game = divmod(int(empty.nonzero()[0]), n)  # sync: for an error
-            raise ActionError(
-                f"{self.games.name}: state {step} of game {game} has no legal action, but its game goes on."
-            )
+        """Refuse a rollout with a number that is not finite, or a state without an action."""
+        check_rollout(self.games, rollout, self.obs, self.first_step)

@@ -28,7 +28,7 @@ from rlbench.trainers.history import History
 from rlbench.trainers.logbook import Logbook
 from rlbench.trainers.policies import policy_for
 from rlbench.trainers.schedule import linear
-from rlbench.trainers.strength import evaluate_game, greedy_player, strength_of
+from rlbench.trainers.strength import evaluate_game, greedy_player, rules_of, strength_of
 from rlbench.trainers.trainer import Trainer
 
 LOSSES = tuple(name for name in PPOUpdated._fields if name != "ratio_error")
@@ -64,11 +64,12 @@ class PPO(Trainer):
         self.source = env_source(env)
         self.choices = choices = checked_choices(config, choices, self.device, self.source, PPOConfig)
         bound = variants_for(choices, "ppo")
-        self.games_variant = bound["games"]
         policy = policy_for(self.source, config, choices, bound, self.device)
         self.model, self.rollouts, self.collector = policy.model, policy.rollouts, policy.collector
         game = self.source.game
         self.make_eval_env = None if game else evaluation_factory(env, eval_env, config, self.collector)
+        if game and config.eval_episodes:
+            rules_of(self)  # refused now where it cannot be evaluated on
 
         self.precision, self.backend = bound["precision"](self.device), bound["backend"]()
         self.apply_update = bound["ppo_update"](
@@ -81,10 +82,6 @@ class PPO(Trainer):
         self.first_ratio_error: list[Tensor] = []  # of the rounds since the last log point
         self.epochs = 0
         self.built_before = (getattr(self.advantages, "build_s", 0.0), getattr(self.advantages, "recompiles", 0))
-
-    def new_games(self, num_envs: int, seed: int) -> Any:
-        """More games like those that are trained on."""
-        return self.games_variant(self.source.game, self.source.num_envs or num_envs, seed, self.device)
 
     def iterate(self, log: Logbook) -> None:
         """Collect a rollout, then go over it `update_epochs` times."""
@@ -106,8 +103,9 @@ class PPO(Trainer):
     def collect(self, log: Logbook) -> Rollout:
         """`num_steps` steps of every env. Counts real transitions only."""
 
-        def note(finished: list[tuple[float, int]]) -> None:
-            log.episodes(finished)
+        def note(finished: list[tuple[int, float, int]]) -> None:
+            if finished:
+                log.episodes_at([(self.env_steps + count, *episode) for count, *episode in finished])
 
         rollout = self.rollouts.collect(self.iterations * self.config.num_steps, note)
         self.rollouts.check(rollout)

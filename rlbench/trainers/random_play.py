@@ -12,7 +12,6 @@ from torch import Tensor
 
 from rlbench.actions import ActionSets
 from rlbench.config import PPOConfig
-from rlbench.envs.matches import make_games
 from rlbench.envs.source import EnvSource
 from rlbench.envs.spaces import describe_spaces
 from rlbench.random import Purpose, Stream, random_bits, to_below, to_uniform
@@ -80,6 +79,3 @@ class _Chance:
         scores = to_uniform(random_bits(self.seed, Purpose.ACTION, self.calls, action))
         self.calls += 1
         return scores, None
-
-    def new_games(self, num_envs: int, seed: int) -> Any:
-        return make_games(self.source.game, self.source.num_envs or num_envs, seed, self.device)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rlbench.actions import ActionSets
-from rlbench.envs.matches import MatchResult, play_match
+from rlbench.envs.matches import MatchResult, added, make_games, play_match
 from rlbench.envs.players import random_player
 from rlbench.notices import say_once
 from rlbench.random import Purpose, random_bits
@@ -24,10 +24,11 @@ OPTIMUM_STATES = 1_000
 
 def greedy_player(trainer: PPO) -> Any:
     """The trainer's policy as a `Player`: the most probable action."""
+    evaluator = getattr(trainer.evaluator, "for_any_size", trainer.evaluator)
 
     @torch.inference_mode()
     def play(obs: Tensor, legal: ActionSets) -> Tensor:
-        log_p, _ = trainer.evaluator.log_probs(obs, legal)
+        log_p, _ = evaluator.log_probs(obs, legal)
         return legal.ids[legal.offsets[:-1] + argmax(log_p, legal.offsets)]
 
     return play
@@ -39,18 +40,26 @@ def opponents_of(game: Any) -> dict[str, Any]:
     return {"random": random_player, **known} if known or game.alternating else {}
 
 
+def rules_of(trainer: PPO) -> Any:
+    """The rules of the games that an evaluation plays. Where N games were given instead of rules, those of a copy of them."""
+    return getattr(trainer.source.game, "to_evaluate_on", trainer.source.game)
+
+
 def match(trainer: PPO, name: str, games: int, seed: int) -> MatchResult:
-    """Games of the greedy policy against an opponent, both colours, randomised openings; an even number of them."""
-    opponent = opponents_of(trainer.source.game)[name](seed)
-    return play_match(
-        trainer.source.game,
-        greedy_player(trainer),
-        opponent,
-        games + games % 2,
-        seed,
-        device=trainer.device,
-        should_stop=lambda: trainer.stopping,
-    )
+    """Games of the greedy policy against an opponent, both colours, randomised openings; an even number of them.
+
+    Where N games were given, each half of a match is all of them: some more games may be played than were asked for.
+    """
+    rules, policy = rules_of(trainer), greedy_player(trainer)
+    opponent, given = opponents_of(rules)[name](seed), getattr(rules, "num_envs", None)
+
+    def play(count: int, openings: int) -> MatchResult:
+        device, should_stop = trainer.device, (lambda: trainer.stopping)
+        return play_match(rules, policy, opponent, count, openings, device=device, should_stop=should_stop)
+
+    if given is None:
+        return play(games + games % 2, seed)
+    return added([play(2 * given, seed + k) for k in range(-(-games // (2 * given)))])
 
 
 def evaluate_game(trainer: PPO, episodes: int, seed: int) -> list[float]:
@@ -71,7 +80,8 @@ def strength_of(trainer: PPO, games: int) -> dict[str, dict[str, Any]]:
     """Wins, draws and losses of the greedy policy against each fixed opponent; its share of the optimum where that is known."""
     game, known = trainer.source.game, opponents_of(trainer.source.game)
     if hasattr(game, "optimum_share"):
-        share = game.optimum_share(greedy_player(trainer), max(games, OPTIMUM_STATES), trainer.config.seed)
+        states = max(games, OPTIMUM_STATES)
+        share = game.optimum_share(greedy_player(trainer), states, trainer.config.seed, device=trainer.device)
         return {"optimum": {"share": share}}
     found = {name: match(trainer, name, games, trainer.config.seed) for name in SHOWN if name in known}
     return {name: {"games": r.games, "wins": r.wins, "draws": r.draws, "losses": r.losses} for name, r in found.items()}
@@ -80,8 +90,9 @@ def strength_of(trainer: PPO, games: int) -> dict[str, dict[str, Any]]:
 def _earned(trainer: PPO, episodes: int, seed: int) -> list[float]:
     """Returns of whole episodes, each game having its own number of them to finish."""
     count = min(episodes, MOST_GAMES)
-    games = trainer.new_games(count, int(random_bits(seed, Purpose.EVALUATION, 0, 0)))
-    count = games.num_envs
+    rules = rules_of(trainer)
+    count = getattr(rules, "num_envs", count)
+    games = make_games(rules, count, int(random_bits(seed, Purpose.EVALUATION, 0, 0)), trainer.device)
     quota = [episodes // count + (i < episodes % count) for i in range(count)]
     play, (obs, legal), running = greedy_player(trainer), games.reset(), torch.zeros(count)
     returns: list[list[float]] = [[] for _ in range(count)]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rlbench.actions import unpack
-from rlbench.envs.matches import MatchResult, Outcomes, make_games, play_match, wilson
+from rlbench.envs.matches import MatchResult, Outcomes, added, make_games, play_match, wilson
 from rlbench.envs.one_by_one_games import OneByOneGames
 from rlbench.envs.othello import Othello
 from rlbench.envs.othello_one import OneOthello, greedy_id, legal_ids, play, start_of
@@ -210,3 +210,16 @@ def test_progress_is_shown(capsys, monkeypatch):
     monkeypatch.setattr("rlbench.progress.LINE_EVERY_S", -1.0)
     play_match(OnlyOne(), greedy, last, 6, seed=1)
     assert "games (100 %)" in capsys.readouterr().err
+
+
+def test_matches_added_up_by_hand():
+    def match(first, second, lead):
+        parts = {"first": Outcomes(*first), "second": Outcomes(*second)}
+        total = [a + b for a, b in zip(first, second, strict=True)]
+        return MatchResult(*total, mean_lead=lead, by_colour=parts)
+
+    both = added([match((1, 0, 1), (2, 0, 0), 3.0), match((0, 1, 0), (0, 0, 1), -6.0)])
+    assert (both.wins, both.draws, both.losses, both.games) == (3, 1, 2, 6)
+    assert both.by_colour == {"first": Outcomes(1, 1, 1), "second": Outcomes(2, 0, 1)}
+    assert both.mean_lead == 0.0 and not both.interrupted  # (4 * 3 - 2 * 6) / 6
+    assert added([match((1, 0, 0), (0, 0, 1), None)]).mean_lead is None
