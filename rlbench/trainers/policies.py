@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from rlbench.config import PPOConfig
+from rlbench.config import ConfigError, PPOConfig
 from rlbench.envs.executors import prepare_source
 from rlbench.envs.make import make_collector
 from rlbench.envs.source import EnvSource
@@ -47,6 +47,11 @@ def policy_for(
 def _of_env(
     source: EnvSource, config: PPOConfig, choices: Choices, generator: torch.Generator, device: torch.device
 ) -> Policy:
+    if config.old_log_probs != "behaviour":
+        raise ConfigError(
+            f"old_log_probs={config.old_log_probs!r} needs sets of legal actions, and {source.name} has none; accepted here: "
+            "'behaviour'."
+        )
     prepared = prepare_source(source, choices.features, choices.market_io)
     collector = make_collector(prepared, config.num_envs, config.seed, environments=choices.environments, device=device)
     check_start(collector.obs, collector.name)
