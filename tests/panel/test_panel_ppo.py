@@ -15,6 +15,7 @@ from rlbench.native.policy import why_no_policy
 from rlbench.panel.bench import Bench
 from rlbench.panel.lines import env_name
 from rlbench.widgets import Panel
+from rlbench.workloads import GAMES, workload
 
 SMALL = {"num_envs": 4, "num_steps": 8, "batch_size": 16, "hidden": (8,), "update_epochs": 1, "eval_episodes": 4}
 OF_PPO = tuple(name for name, slot in SPEEDUPS.items() if "ppo" in slot.workloads)
@@ -54,7 +55,7 @@ def test_the_slots_are_ppos_and_settings_come_from_the_games_preset():
     one = Bench("ppo", "othello4")
     assert one.slots == OF_PPO
     assert one.config == PPOConfig.preset("othello4", total_timesteps=5_000)
-    assert Bench("ppo", Othello(4)).config == one.config
+    assert Bench("ppo", workload("othello4").env).config == one.config
     assert Bench(config=PPOConfig(num_envs=2), env=Two).config == PPOConfig(num_envs=2, total_timesteps=5_000)
     assert Bench(config=PPOConfig()).workload == "ppo" and Bench().workload == "dqn"
 
@@ -131,7 +132,7 @@ def test_compare_shows_the_final_policys_return_where_two_play():
     assert one.wait(GUARD_S) and one.status().state == "done", one.status().text
     row = one.table().iloc[0]
     finals = [
-        PPO(one.config.replace(seed=one.config.seed + k), env=Othello(4)).train(progress=False).mean_return
+        PPO(one.config.replace(seed=one.config.seed + k), env=one.train_env).train(progress=False).mean_return
         for k in (0, 1)
     ]
     assert row["mean_return"] == row["plain_return"] == sum(finals) / 2
@@ -148,16 +149,11 @@ def test_stop_in_the_evaluation_of_a_game():
 
 
 def test_names_of_games():
-    assert [env_name(game) for game in (Othello(4), Othello(6), Othello(), IdBandit())] == [
-        "othello4",
-        "othello6",
-        "othello",
-        "bandit",
-    ]
+    assert [env_name(workload(name).env) for name in GAMES] == list(GAMES)
     assert env_name(Othello(4, opponent="greedy")) is None and env_name(IdBandit(contexts=2)) is None
 
 
-@pytest.mark.parametrize("env", ["othello4", Othello(6), "CartPole-v1"])
+@pytest.mark.parametrize("env", ["othello4", workload("othello6").env, "CartPole-v1"])
 @pytest.mark.parametrize("choices", ["naive", "plain", "fast", "minibatch=copies,gae=loop"])
 def test_the_command_line_understands_its_line(env, choices):
     one = bench(env, choices=choices)
