@@ -93,7 +93,7 @@ def play_match(
     opponent: Player,
     num_games: int,
     seed: int,
-    opening_plies: int = 8,
+    opening_plies: int | None = None,
     device: str | torch.device = "cpu",
     progress: bool | None = None,
     should_stop: Callable[[], bool] | None = None,
@@ -104,7 +104,8 @@ def play_match(
         game: rules of a game for two, such as `Othello()`; an opponent and an opening of its own are left out.
         num_games: each opening is played twice; of an odd number the last is played once, with the policy to move first.
         seed: of the openings.
-        opening_plies: plies drawn at random before the players take over. Where the game ends within them, a new one begins.
+        opening_plies: plies drawn at random before the players take over; left out, `match_opening_plies` of the game, or 8.
+            Where the game ends within them, a new one begins.
         device: where the games are played; on the CPU in native code where that can be.
         progress: False shows nothing; None shows a bar on a terminal and lines elsewhere.
         should_stop: asked after every ply; True ends the match with the games that have ended.
@@ -112,6 +113,7 @@ def play_match(
     Raises:
         EnvError: for a game that is not for two players who take turns, and for numbers that cannot be.
     """
+    opening_plies = getattr(game, "match_opening_plies", 8) if opening_plies is None else opening_plies
     if num_games < 1 or opening_plies < 0:
         raise EnvError(f"num_games={num_games}, opening_plies={opening_plies}: accepted are 1 or more, and 0 or more.")
     rules = self_play_of(game)

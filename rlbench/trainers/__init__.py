@@ -1,1 +1,1 @@
-"""Trainers. `DQN` is loaded from `rlbench.trainers.dqn` on first use."""
+"""Trainers: `DQN` of `rlbench.trainers.dqn` and `PPO` of `rlbench.trainers.ppo`, loaded on first use."""

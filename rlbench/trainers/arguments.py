@@ -14,6 +14,7 @@ from rlbench.envs.source import EnvSource, is_batch
 from rlbench.envs.spaces import EnvError, EnvSpec, describe_spaces
 from rlbench.speedups import ChoiceError, Choices
 from rlbench.trainers.schedule import warn_without_updates
+from rlbench.trainers.takes import check_takes
 
 
 def checked_choices(
@@ -28,10 +29,7 @@ def checked_choices(
         raise ConfigError(f"config must be a {kind.__name__}, such as rlbench.{kind.__name__}(seed=1), not {config!r}.")
     if not isinstance(choices, Choices):
         raise ChoiceError(f"choices must be a Choices, such as rlbench.Choices.fast(), not {choices!r}.")
-    if source.game is not None and kind is DQNConfig:
-        raise EnvError(
-            f"{source.name} is a game with sets of legal actions, which DQN does not take: rlbench.PPO does."
-        )
+    check_takes(config.trainer, source)
     choices = choices.usable(config, device, source)
     choices.check(config.trainer, config, device, source)
     if kind is DQNConfig:

@@ -15,6 +15,7 @@ from rlbench.actions import check_sets, pack, to_unsigned
 from rlbench.batch import Decisions, PPOUpdated, Rollout
 from rlbench.config import PPOConfig
 from rlbench.envs.source import env_source
+from rlbench.envs.spaces import EnvError
 from rlbench.machine import resolve_device
 from rlbench.minibatches import like_parts
 from rlbench.models.policy_counts import describe_policy
@@ -67,6 +68,10 @@ class PPO(Trainer):
         policy = policy_for(self.source, config, choices, bound, self.device)
         self.model, self.rollouts, self.collector = policy.model, policy.rollouts, policy.collector
         game = self.source.game
+        if game and eval_env is not None:
+            raise EnvError(
+                f"{self.source.name} is a game, which is evaluated by matches or by what is earned in it: leave eval_env out."
+            )
         self.make_eval_env = None if game else evaluation_factory(env, eval_env, config, self.collector)
         if game and config.eval_episodes:
             rules_of(self)  # refused now where it cannot be evaluated on
@@ -186,7 +191,7 @@ class PPO(Trainer):
         return {**{name: metric.mean() for name, metric in self.losses.items()}, "first_ratio_error": largest}
 
     def close_history(self, history: History) -> None:
-        if self.source.game and history.returns and not history.interrupted:
+        if self.source.game and history.returns and not self.stopping:
             history.strength = strength_of(self, self.config.eval_episodes)
 
     def describe_network(self) -> dict[str, Any]:

@@ -63,7 +63,9 @@ def match(trainer: PPO, name: str, games: int, seed: int) -> MatchResult:
 
 
 def evaluate_game(trainer: PPO, episodes: int, seed: int) -> list[float]:
-    """A return an episode: +1, 0 or -1 a match's game against `eval_opponent`; in a game for one, what was earned."""
+    """A return an episode: +1, 0 or -1 a match's game against `eval_opponent`; in a game for one, what was earned. None at all
+    after `stop()`, since the games that have ended then are the short ones.
+    """
     known, wanted = opponents_of(trainer.source.game), trainer.config.eval_opponent
     if episodes < 1:
         return []
@@ -73,6 +75,8 @@ def evaluate_game(trainer: PPO, episodes: int, seed: int) -> list[float]:
         say_once(f"{trainer.source.name} has no opponent {wanted!r}: evaluations are against 'random'.")
         wanted = "random"
     result = match(trainer, wanted, episodes, seed)
+    if result.interrupted:
+        return []
     return [1.0] * result.wins + [0.0] * result.draws + [-1.0] * result.losses
 
 

@@ -202,7 +202,7 @@ def test_refusals():
 
     with pytest.raises(EnvError, match="Alone is not a game of two players who take turns"):
         play_match(Alone(), greedy, greedy, 2, seed=1)
-    with pytest.raises(EnvError, match="num_games=0, opening_plies=8"):
+    with pytest.raises(EnvError, match="num_games=0, opening_plies=2"):
         play_match(Othello(4), greedy, greedy, 0, seed=1)
 
 

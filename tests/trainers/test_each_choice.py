@@ -30,6 +30,7 @@ SMALL = DQNConfig(
 WINDOWS = TradingFactory(market.real(), {"window": 3, "episode_length": 11})
 SOURCE = env_source(WINDOWS)
 BY_PRIORITY = SMALL.replace(prioritized_replay_alpha=0.6)
+SLOTS = {name: slot for name, slot in SPEEDUPS.items() if "dqn" in slot.workloads}
 COMPILES = {("update", "compiled"), ("update", "chunked"), ("loop", "fused")}
 PROCESSES = {("environments", "async")}
 # Of what the weights move, what fewer bits may change.
@@ -65,7 +66,7 @@ def agrees(chosen):
 
 ALONE = [
     pytest.param(slot, variant, marks=[pytest.mark.slow] if (slot, variant) in COMPILES | PROCESSES else [])
-    for slot, speedup in SPEEDUPS.items()
+    for slot, speedup in SLOTS.items()
     for variant in speedup.variants
     if speedup.requires(variant, None, None, CPU, SOURCE) is None
 ]
@@ -104,7 +105,7 @@ def covering(left_out, samples=1500):
     rng = random.Random(1)
     offered = {
         slot: [v for v in s.variants if (slot, v) not in left_out and s.requires(v, None, None, CPU, SOURCE) is None]
-        for slot, s in SPEEDUPS.items()
+        for slot, s in SLOTS.items()
         if slot != "loop"
     }
     pool = []
