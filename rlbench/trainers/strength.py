@@ -54,8 +54,17 @@ def match(trainer: PPO, name: str, games: int, seed: int) -> MatchResult:
     opponent, given = opponents_of(rules)[name](seed), getattr(rules, "num_envs", None)
 
     def play(count: int, openings: int) -> MatchResult:
-        device, should_stop = trainer.device, (lambda: trainer.stopping)
-        return play_match(rules, policy, opponent, count, openings, device=device, should_stop=should_stop)
+        shown = getattr(trainer, "progress", False)
+        return play_match(
+            rules,
+            policy,
+            opponent,
+            count,
+            openings,
+            device=trainer.device,
+            progress=shown,
+            should_stop=lambda: trainer.stopping,
+        )
 
     if given is None:
         return play(games + games % 2, seed)

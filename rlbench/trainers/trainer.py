@@ -44,6 +44,7 @@ class Trainer(ABC):
     iterations = env_steps = updates = 0
     compile_told = 0.0  # seconds of compilation that the histories so far have accounted for
     stopping = False
+    progress: bool | None = False  # what the last `train` was told, for what an evaluation shows
 
     @abstractmethod
     def iterate(self, log: Logbook) -> None:
@@ -108,6 +109,7 @@ class Trainer(ABC):
             tensorboard: a folder for TensorBoard scalars.
         """
         self.check_before()
+        self.progress = progress
         log = Logbook(self, progress, on_log, tensorboard)
         with log, interrupt_calls(self.stop), explain_out_of_memory(self, log), self.precision.setting(), self.backend:
             while self.env_steps < self.config.total_timesteps and not self.stopping:

@@ -18,6 +18,7 @@ from rlbench import Choices, PPOConfig
 from rlbench import compile as compiling
 from rlbench.cli.app import main
 from rlbench.config import ConfigError
+from rlbench.envs import matches
 from rlbench.envs.bandit import IdBandit, ManyBandits
 from rlbench.envs.othello import Othello
 from rlbench.envs.spaces import EnvError
@@ -203,6 +204,21 @@ def test_evaluations_in_between_leave_no_trace(env, named):
 def test_games_that_were_given_are_evaluated_on_all_of_them():
     _, history = train(made("boards"), eval_episodes=10)
     assert history.eval_episodes == 16 and set(history.strength) == {"random"}  # twice all four, both colours
+
+
+@pytest.mark.parametrize("progress", [False, None])
+def test_matches_show_what_the_training_was_told_to_show(progress, monkeypatch):
+    told = []
+
+    def play_match(*given, progress, **rest):
+        told.append(progress)
+        return matches.play_match(*given, progress=False, **rest)
+
+    monkeypatch.setattr("rlbench.trainers.strength.play_match", play_match)
+    trainer = PPO(SMALL.replace(eval_episodes=2), env=GAME)
+    assert trainer.evaluate(2) and told == [False]
+    trainer.train(progress=progress)
+    assert len(told) == 5 and set(told[1:]) == {progress}  # the final evaluation, and three opponents
 
 
 def test_games_that_cannot_be_copied_are_not_evaluated_on():
