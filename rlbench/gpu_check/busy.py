@@ -8,27 +8,43 @@ kernel ran, however small, is not used.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 
 from rlbench.gpu_check.check import NOT_REACHED, Check
-from rlbench.gpu_check.loop import Runner, choices_of
+from rlbench.gpu_check.loop import Runner, Stretches, choices_of
+from rlbench.gpu_check.rounds import Rounds
 from rlbench.measure import NO_CUDA
 from rlbench.results import Row
 from rlbench.speedups import ChoiceError, Choices
 
 ITERATIONS, QUICK_ITERATIONS = 64, 16  # between two log points
 COPIES = ("memcpy", "memset")
+GAMES = 1_024
 Span = tuple[float, float]
+Job = tuple[int, Callable[[], Stretches]]  # environments, and what trains in them
 
 
-def jobs(device: torch.device) -> dict[str, tuple[int, Choices]]:
-    """What is looked at: environments and Choices, by name."""
-    named = {"naive": Choices.naive(), "plain": Choices.plain(device), "fast": Choices.fast(device)}
-    found = {f"{name}, 8 envs": (8, choices) for name, choices in named.items()}
-    return found | {f"fused loop, {count:,} envs": (count, choices_of(device)) for count in (8, 1_024, 65_536)}
+def jobs(check: Check) -> dict[str, Job]:
+    """What is looked at, by name; PPO's compiled functions, which take long to build, last."""
+    device, iterations = check.device, QUICK_ITERATIONS if check.quick else ITERATIONS
+
+    def poles(count: int, choices: Choices) -> Job:
+        return count, lambda: Runner(count, device, check.quick, check.seed, choices, iterations)
+
+    def boards(choices: Choices) -> Job:
+        return GAMES, lambda: Rounds(GAMES, device, check.quick, check.seed, choices)
+
+    plain, fast = Choices.plain(device), Choices.fast(device)
+    named = {"naive": Choices.naive(), "plain": plain, "fast": fast}
+    found = {f"{name}, 8 envs": poles(8, choices) for name, choices in named.items()}
+    found |= {f"fused loop, {count:,} envs": poles(count, choices_of(device)) for count in (8, 1_024, 65_536)}
+    triton = plain.replace(evaluate="packed_triton", gae="scan")
+    for name, choices in {"plain": plain, "packed_triton": triton, "fast": fast}.items():
+        found[f"PPO {name}, {GAMES:,} games"] = boards(choices)
+    return found
 
 
 def gpu_use(check: Check) -> Iterator[Row]:
@@ -36,27 +52,25 @@ def gpu_use(check: Check) -> Iterator[Row]:
     if not check.cuda:
         yield check.absent("busy share, transfer share, peak memory", NO_CUDA)
         return
-    for name, (num_envs, choices) in jobs(check.device).items():
+    for name, (num_envs, make) in jobs(check).items():
         if check.over():
             yield check.absent(name, NOT_REACHED, num_envs=num_envs)
             continue
         check.note(name)
+        gc.collect()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(check.device)
         try:
-            yield check.row(name, num_envs=num_envs, **_looked_at(check, num_envs, choices))
+            yield check.row(name, num_envs=num_envs, **_looked_at(check, num_envs, make()))
         except ChoiceError as error:
             yield check.absent(name, str(error), num_envs=num_envs)
         except Exception as error:  # a finding about this job
             yield check.failed(name, error, num_envs=num_envs)
 
 
-def _looked_at(check: Check, num_envs: int, choices: Choices) -> dict[str, Any]:
+def _looked_at(check: Check, num_envs: int, runner: Stretches) -> dict[str, Any]:
     from torch.profiler import ProfilerActivity, profile
 
-    gc.collect()
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats(check.device)
-    iterations = QUICK_ITERATIONS if check.quick else ITERATIONS
-    runner = Runner(num_envs, check.device, check.quick, check.seed, choices, iterations)
     runner.stretch()  # compiles, warms up
     wall_s = runner.stretch()  # an env step
     with profile(activities=[ProfilerActivity.CUDA]) as seen:

@@ -53,21 +53,11 @@ def choices_of(device: torch.device) -> Choices:
     return Choices.fast(device).replace(loop="fused") if device.type == "cuda" else Choices.fast(device)
 
 
-class Runner:
+class Stretches:
     """A training that is gone on with, a stretch at a time."""
 
-    def __init__(
-        self,
-        num_envs: int,
-        device: torch.device,
-        quick: bool,
-        seed: int,
-        choices: Choices | None = None,
-        iterations: int | None = None,
-    ) -> None:
-        config = config_of(num_envs, iterations or iterations_of(num_envs, device, quick), seed)
-        self.least_s = 0.0 if quick else STRETCH_S
-        self.agent = cart_pole_trainer(config, choices or choices_of(device), device)
+    agent: Any
+    least_s: float
 
     def stretch(self) -> float:
         """Seconds an env step, from the next log point to one that is STRETCH_S or more behind it."""
@@ -81,6 +71,23 @@ class Runner:
         self.agent.train(progress=False, on_log=on_log)
         (step, start), (last, end) = marks[0], marks[-1]
         return (end - start) / (last - step)
+
+
+class Runner(Stretches):
+    """A DQN on poles."""
+
+    def __init__(
+        self,
+        num_envs: int,
+        device: torch.device,
+        quick: bool,
+        seed: int,
+        choices: Choices | None = None,
+        iterations: int | None = None,
+    ) -> None:
+        config = config_of(num_envs, iterations or iterations_of(num_envs, device, quick), seed)
+        self.least_s = 0.0 if quick else STRETCH_S
+        self.agent = cart_pole_trainer(config, choices or choices_of(device), device)
 
 
 def iterations_of(num_envs: int, device: torch.device, quick: bool) -> int:
@@ -114,7 +121,16 @@ def _timed(check: Check, num_envs: int) -> dict[str, Any]:
     for runner in runners:
         runner.stretch()
     first_s = time.perf_counter() - starts
-    calls: list[Callable[[], float]] = [runner.stretch for runner in (*runners, runners[0])]
+    rounds = alternating(check, [runner.stretch for runner in runners])
+    loops = {
+        f"{place.type}_loop": getattr(r.agent.choices, "loop", None) for place, r in zip(places, runners, strict=True)
+    }
+    return {**numbers(rounds, check.cuda), **loops, "first_s": first_s}
+
+
+def alternating(check: Check, calls: list[Callable[[], float]]) -> np.ndarray:
+    """What the calls give, the first of them called twice, in rounds of random order. # (rounds, calls + 1)"""
+    calls = [*calls, calls[0]]
     order, rounds = np.random.default_rng(check.seed), []
     for _ in range(QUICK_ROUNDS if check.quick else ROUNDS):
         if rounds and check.over():
@@ -123,10 +139,7 @@ def _timed(check: Check, num_envs: int) -> dict[str, Any]:
         for which in order.permutation(len(calls)):
             times[which] = calls[which]()
         rounds.append(times)
-    loops = {
-        f"{place.type}_loop": getattr(r.agent.choices, "loop", None) for place, r in zip(places, runners, strict=True)
-    }
-    return {**numbers(np.array(rounds), check.cuda), **loops, "first_s": first_s}
+    return np.array(rounds)
 
 
 def numbers(seconds: np.ndarray, cuda: bool) -> dict[str, Any]:

@@ -14,13 +14,31 @@ from rlbench.results import Row
 from rlbench.speedups import SPEEDUPS, Choices, Speedup
 
 ROUNDS, QUICK_ROUNDS = 7, 1
-# What a GPU changes most comes first.
-FIRST = ("loop", "update", "metrics", "transfer", "replay", "precision", "optimizer", "features", "priorities")
+# What a GPU changes most comes first; `evaluate` has a section of its own.
+ELSEWHERE = ("evaluate",)
+FIRST = (
+    "loop",
+    "update",
+    "ppo_update",
+    "upload",
+    "games",
+    "gae",
+    "metrics",
+    "transfer",
+    "replay",
+    "precision",
+    "optimizer",
+    "features",
+    "priorities",
+)
 
 
 def paired_slots(check: Check) -> Iterator[Row]:
     """The rows of `rlbench.measure` for each slot at its first size, then at its last one."""
-    names = sorted(SPEEDUPS, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    names = sorted(
+        (name for name in SPEEDUPS if name not in ELSEWHERE),
+        key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST),
+    )
     for at in (0,) if check.quick else (0, -1):
         for name in names:
             slot = SPEEDUPS[name]
@@ -67,9 +85,9 @@ def _quick_to_build(slot: Speedup, device: torch.device) -> Speedup:
     return replace(slot, variants={name: slot.variants[name] for name in sorted(names, key=lambda name: name != plain)})
 
 
-def as_ours(row: Row) -> Row:
+def as_ours(row: Row, section: str = "slots") -> Row:
     """A row of `measure` as one of this check; a package that a bare machine lacks is no fault."""
-    row = {**row, "kind": KIND, "section": "slots", "name": f"{row['slot']}={row['variant']}"}
+    row = {**row, "kind": KIND, "section": section, "name": f"{row['slot']}={row['variant']}"}
     reason = missing_package(row["error"])
     if reason:
         row |= {"same": None, "verdict": "not measured", "not_measured": reason, "error": None}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
+from rlbench.gpu_check.boards import batched_games
 from rlbench.gpu_check.busy import gpu_use
 from rlbench.gpu_check.check import Check
 from rlbench.gpu_check.crossover import crossover
@@ -16,12 +17,16 @@ from rlbench.gpu_check.loop import fused_loop
 from rlbench.gpu_check.paired import paired_slots
 from rlbench.gpu_check.price import prices
 from rlbench.gpu_check.same_envs import same_envs
+from rlbench.gpu_check.same_games import same_games
+from rlbench.gpu_check.same_ppo import same_ppo
 from rlbench.gpu_check.same_slots import same_slots
 from rlbench.gpu_check.same_training import same_training
+from rlbench.gpu_check.sets import action_sets
 from rlbench.machine import describe, resolve_device
 from rlbench.progress import Progress
 from rlbench.results import Row
 
+CHECKS = ("envs", "games", "training", "same", "ppo")  # sections that compare
 PLANNED = 0.9  # of the time; the rest is kept for what is being compiled when the time is up
 
 
@@ -44,11 +49,15 @@ class Section:
 
 SECTIONS = (
     Section("envs", "Do batch environments step on CUDA as on the CPU?", 2, same_envs),
+    Section("games", "Do games in a batch step on CUDA as on the CPU?", 3, same_games),
     Section("training", "Does a training on CUDA lose as one on the CPU does?", 12, same_training),
-    Section("same", "Does every variant give the CPU's answer on CUDA?", 20, same_slots),
+    Section("same", "Does every variant give the CPU's answer on CUDA?", 24, same_slots),
+    Section("ppo", "Does a training of PPO on CUDA go as one on the CPU does?", 26, same_ppo),
     Section("loop", "How many env steps a second does the fused loop do?", 28, fused_loop),
-    Section("use", "What does the GPU do meanwhile?", 10, gpu_use),
+    Section("boards", "How many steps a second do games in a batch do?", 12, batched_games),
+    Section("use", "What does the GPU do meanwhile?", 18, gpu_use),
     Section("crossover", "From which batch and width on is the GPU faster?", 10, crossover),
+    Section("sets", "How fast are states with different numbers of actions evaluated?", 22, action_sets),
     Section("slots", "Which optimizations are faster on this device?", 18, paired_slots),
     Section("price", "What does a million steps cost, and from where does renting pay?", 0, prices),
 )
@@ -57,7 +66,7 @@ SECTIONS = (
 def gpu_check(
     *,
     device: str | torch.device = "auto",
-    minutes: float = 4.0,
+    minutes: float = 7.0,
     quick: bool = False,
     price: float | None = None,
     cpu_price: float | None = None,
@@ -116,9 +125,7 @@ def _rows_of(section: Section, check: Check) -> Iterator[Row]:
     try:
         yield from section.run(check)
     except Exception as error:  # the other sections go on
-        yield check.failed(
-            section.question, error, same=False if section.name in ("envs", "training", "same") else None
-        )
+        yield check.failed(section.question, error, same=False if section.name in CHECKS else None)
 
 
 def _free(device: torch.device) -> None:

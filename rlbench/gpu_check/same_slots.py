@@ -27,6 +27,9 @@ SLOW_TO_BUILD = {
     ("update", "cuda_graph"),
     ("loop", "fused"),
     ("environments", "async"),
+    ("evaluate", "packed_compiled"),
+    ("gae", "compiled"),
+    ("ppo_update", "compiled"),
 }
 
 

@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlbench.gpu_check.run import SECTIONS
+from rlbench.gpu_check.run import CHECKS, SECTIONS
 from rlbench.results import Row
 
 # Columns of a section's table: heading, field, format.
 COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "loop": (("envs", "num_envs", ",d"), ("CPU sps", "cpu_sps", ",.0f"), ("GPU sps", "gpu_sps", ",.0f")),
+    "boards": (("games", "num_envs", ",d"), ("CPU steps/s", "cpu_sps", ",.0f"), ("GPU steps/s", "gpu_sps", ",.0f")),
     "use": (
         ("", "name", ""),
         ("busy", "busy_share", ".1%"),
@@ -34,6 +35,11 @@ COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("size", "size", ",d"),
         ("a call, us", "median_us", ",.1f"),
     ),
+    "sets": (
+        ("evaluate", "variant", ""),
+        ("states", "size", ",d"),
+        ("a call, us", "median_us", ",.1f"),
+    ),
     "price": (
         ("envs", "num_envs", ",d"),
         ("GPU, a million steps", "cost", ".3g"),
@@ -42,8 +48,7 @@ COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
 }
 RATIO = (("ratio", "ratio", ".2f"), ("low", "ratio_low", ".2f"), ("high", "ratio_high", ".2f"))
-WITH_RATIO = ("loop", "crossover", "slots")
-CHECKS = ("envs", "training", "same")
+WITH_RATIO = ("loop", "boards", "crossover", "sets", "slots")
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -109,7 +114,7 @@ def _table(section: str, rows: Sequence[Row]) -> str:
     ]
     lines = []
     if shown:
-        order = sorted(shown, key=lambda row: row["num_envs"]) if section in ("loop", "price") else shown
+        order = sorted(shown, key=lambda row: row["num_envs"]) if section in ("loop", "boards", "price") else shown
         body = [
             [*(_cell(row.get(field), kind) for _, field, kind in columns), str(row["verdict"] or "")] for row in order
         ]

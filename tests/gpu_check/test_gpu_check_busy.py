@@ -62,3 +62,16 @@ def test_on_the_gpu_every_job_is_looked_at(check):
     check.device = torch.device("cuda")
     for row in busy.gpu_use(check):
         assert row["error"] is None and row["busy_share"] > 0 and row["peak_mb"] > 0
+
+
+def test_what_is_looked_at_trains_a_stretch(check, monkeypatch):
+    monkeypatch.setattr(busy, "GAMES", 16)
+    jobs = busy.jobs(check)
+    assert len(jobs) == 9 and [name for name in jobs if name.startswith("PPO")] == [
+        f"PPO {name}, 16 games" for name in ("plain", "packed_triton", "fast")
+    ]
+    for name in ("plain, 8 envs", "PPO plain, 16 games"):
+        num_envs, make = jobs[name]
+        runner = make()
+        assert runner.agent.config.num_envs == num_envs and runner.stretch() > 0
+        assert runner.agent.env_steps > 0

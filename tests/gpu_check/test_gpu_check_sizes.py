@@ -1,11 +1,12 @@
-"""Crossover and paired slots: the CPU at its best, and rows that say why there is nothing."""
+"""Crossover, games, action sets and paired slots: the CPU at its best, and rows that say why there is nothing."""
 
 import dataclasses
 
 import numpy as np
 import pytest
+import torch
 
-from rlbench.gpu_check import crossover, paired
+from rlbench.gpu_check import boards, crossover, paired, sets
 from rlbench.speedups import SPEEDUPS
 from rlbench.timing import Paired
 
@@ -77,3 +78,55 @@ def test_a_missing_package_is_no_failure():
     row["error"] = "ModuleNotFoundError: No module named 'gymnasium'"
     found = paired.as_ours(row)
     assert found["same"] is None and found["error"] is None and "gymnasium" in found["not_measured"]
+
+
+def test_games_are_played_on_both_sides(pretending):
+    rows = list(boards.batched_games(pretending))
+    assert [row["num_envs"] for row in rows] == [16, 64]
+    assert all(row["error"] is None and row["cpu_sps"] > 0 and row["gpu_sps"] > 0 for row in rows)
+
+
+def test_games_go_on_where_they_stand():
+    play = boards.Play(8, torch.device("cpu"), 1, 0.0)
+    first = play.legal
+    assert play.stretch() > 0 and play.number == boards.STEPS
+    assert play.stretch() > 0 and play.number == 2 * boards.STEPS and len(play.legal.ids) != len(first.ids)
+
+
+def test_a_number_of_games_that_fails_leaves_the_others(monkeypatch, check):
+    def timed(check, num_envs):
+        if num_envs == 16:
+            raise RuntimeError("out of memory")
+        return {"cpu_sps": 1.0}
+
+    monkeypatch.setattr(boards, "_timed", timed)
+    rows = list(boards.batched_games(check))
+    assert "out of memory" in rows[0]["error"] and rows[1]["error"] is None
+
+
+def test_sets_of_actions_are_timed_against_padded_ones(check):
+    rows = {row["variant"]: row for row in sets.action_sets(check)}
+    assert set(rows) == {*sets.VARIANTS, "loop"} <= set(SPEEDUPS["evaluate"].variants)
+    assert rows["padded"]["verdict"] == "baseline" and rows["loop"]["median_us"] > rows["padded"]["median_us"] > 0
+    assert "takes long to build" in rows["packed_compiled"]["not_measured"]
+    assert all(row["section"] == "x" and row["kind"] == "gpu-check" and row["error"] is None for row in rows.values())
+
+
+def test_one_state_at_a_time_is_left_out_of_large_sizes(monkeypatch, check):
+    check.quick, asked = False, []
+    monkeypatch.setattr(sets, "timed", lambda check, size, names: asked.append((size, names)) or [])
+    rows = list(sets.action_sets(check))
+    assert [size for size, _ in asked] == list(sets.SIZES)
+    assert "loop" in asked[0][1] and all("loop" not in names for _, names in asked[1:])
+    assert [(row["variant"], row["size"]) for row in rows] == [("loop", size) for size in sets.SIZES[1:]]
+
+
+def test_a_size_of_sets_that_fails_or_has_no_time_leaves_the_others(monkeypatch, check):
+    def timed(check, size, names):
+        raise RuntimeError("out of memory")
+
+    check.quick = False
+    monkeypatch.setattr(sets, "timed", timed)
+    assert [row["size"] for row in sets.action_sets(check) if row["error"]] == list(sets.SIZES)
+    check.deadline = 0.0
+    assert all(row["not_measured"].startswith("cut short") for row in sets.action_sets(check))

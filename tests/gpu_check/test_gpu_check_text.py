@@ -37,6 +37,20 @@ def test_sizes_are_shown_in_order_with_both_rates(check):
     )
 
 
+def test_games_and_sets_have_tables(check):
+    rows = [
+        checked(check, "boards", num_envs=16_384, cpu_sps=4e6, gpu_sps=6e7, ratio=15.0, verdict="faster"),
+        checked(check, "boards", num_envs=16, cpu_sps=1e5, gpu_sps=1e4, ratio=0.1, verdict="slower"),
+        checked(
+            check, "sets", slot="evaluate", variant="packed", size=4_096, median_us=1234.5, ratio=2.0, verdict="faster"
+        ),
+    ]
+    lines = [line.split() for line in summary(rows).splitlines()]
+    small, large = (lines.index(line) for line in lines if line[:1] in (["16"], ["16,384"]))
+    assert small + 1 == large and lines[large][:4] == ["16,384", "4,000,000", "60,000,000", "15.00"]
+    assert ["packed", "4,096", "1,234.5", "2.00", "-", "-", "faster"] in lines
+
+
 def test_what_broke_is_in_plain_view(check):
     rows = [checked(check, "use", name="plain", verdict="failed", error="RuntimeError: x")]
     assert "plain: failed: RuntimeError: x" in summary(rows) and "1 measurement broke" in summary(rows)
