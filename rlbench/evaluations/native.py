@@ -19,7 +19,7 @@ from rlbench.batch import Evaluated
 from rlbench.models.action_scorer import ActionScorer
 from rlbench.native.build import take_build_seconds
 from rlbench.native.policy import POINTER, WHOLE, Parameters, library
-from rlbench.native.policy_batch import column, rows_of, sets_of
+from rlbench.native.policy_batch import check_tensor, column, rows_of, sets_of
 from rlbench.uncopied import Uncopied
 
 
@@ -72,6 +72,7 @@ class PackedNative(Uncopied):
 
     def evaluate(self, obs: Tensor, legal: ActionSets, choice: Tensor) -> Evaluated:
         """Log-probabilities of the choices (B,), entropies and values (B,), with gradients for the model's parameters."""
+        check_tensor("choice", choice)
         return Evaluated(*Chosen.apply(self, obs, legal, choice, *self.parameters.tensors()))
 
     def ask(self, obs: Tensor, legal: ActionSets, choice: Tensor | None = None, tensors: Any = None) -> Question:

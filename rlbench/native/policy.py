@@ -95,7 +95,7 @@ class Parameters:
         """
         found = _parameters(self.model, self.names)
         for name, parameter, shape in zip(self.names, found, self.shapes, strict=True):
-            if parameter.dtype != torch.float32 or parameter.is_cuda or parameter.shape != shape:
+            if parameter.dtype != torch.float32 or not parameter.is_cpu or parameter.shape != shape:
                 raise TypeError(
                     f"{name} is now {tuple(parameter.shape)} {parameter.dtype} on {parameter.device}; accepted by native "
                     f"code: {tuple(shape)} torch.float32 on cpu, as it was."

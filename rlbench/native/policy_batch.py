@@ -19,8 +19,10 @@ def rows_of(obs: Tensor, legal: Any, width: int) -> Tensor:
     """
     if not isinstance(legal, ActionSets):
         raise ActionError(f"legal is {type(legal).__name__}; accepted by native code are packed sets, an ActionSets.")
+    for name, values in (("obs", obs), ("ids", legal.ids), ("offsets", legal.offsets)):
+        check_tensor(name, values)
     states = len(legal.offsets) - 1 if legal.offsets.ndim == 1 else -1
-    if obs.shape != (states, width) or obs.dtype != torch.float32 or obs.is_cuda:
+    if obs.shape != (states, width) or obs.dtype != torch.float32 or not obs.is_cpu:
         raise ActionError(
             f"obs {tuple(obs.shape)} {obs.dtype} on {obs.device} for {states} sets of actions are refused; accepted by native "
             f"code: (B, {width}) torch.float32 on cpu, one row a set."
@@ -36,7 +38,7 @@ def sets_of(legal: ActionSets, choice: Tensor | None = None) -> tuple[ActionSets
     """
     ids, offsets = legal
     plain = ids.dtype == offsets.dtype == torch.int64 and ids.ndim == offsets.ndim == 1 and len(offsets)
-    if not plain or ids.is_cuda or offsets.is_cuda:
+    if not plain or not (ids.is_cpu and offsets.is_cpu):
         check_sets(legal)
         raise ActionError(f"sets on {ids.device} are refused; accepted by native code: cpu.")
     sets, states = ActionSets(ids.contiguous(), offsets.contiguous()), len(offsets) - 1
@@ -59,9 +61,20 @@ def column(name: str, values: Tensor, rows: int, kind: torch.dtype = torch.float
     Raises:
         ActionError: for another shape or type, and for another device.
     """
-    if values.shape != (rows,) or values.dtype != kind or values.is_cuda:
+    check_tensor(name, values)
+    if values.shape != (rows,) or values.dtype != kind or not values.is_cpu:
         raise ActionError(
             f"{name} {tuple(values.shape)} {values.dtype} on {values.device} is refused; accepted by native code: ({rows},) "
             f"{kind} on cpu."
         )
     return values.contiguous()
+
+
+def check_tensor(name: str, values: Any) -> None:
+    """Refuse what is no tensor.
+
+    Raises:
+        ActionError: saying what it is.
+    """
+    if not isinstance(values, Tensor):
+        raise ActionError(f"{name} is of type {type(values).__name__}; accepted by native code: a tensor.")

@@ -15,7 +15,7 @@ from rlbench.config import PPOConfig
 from rlbench.models.action_scorer import ActionScorer
 from rlbench.native.build import check_layout, take_build_seconds
 from rlbench.native.policy import POINTER, WHOLE, Parameters, library
-from rlbench.native.policy_batch import column, rows_of, sets_of
+from rlbench.native.policy_batch import check_tensor, column, rows_of, sets_of
 from rlbench.phases import phase
 from rlbench.uncopied import Uncopied
 from rlbench.updates.functional import BETA1, BETA2, EPS
@@ -84,6 +84,7 @@ class PPONative(Uncopied):
 
     def __call__(self, batch: Decisions, learning_rate: float) -> PPOUpdated:
         """Update the policy on a minibatch."""
+        check_tensor("choice", batch.choice)
         return PPOUpdated(*(number[0] for number in self._run(batch, None, [len(batch.choice)], learning_rate)))
 
     def epoch(self, decisions: Decisions, order: Tensor, sizes: Sequence[int], learning_rate: float) -> PPOUpdated:
@@ -96,6 +97,7 @@ class PPONative(Uncopied):
         Returns:
             Each field (K,), one number a minibatch.
         """
+        check_tensor("choice", decisions.choice)
         order = column("order", order, sum(sizes), torch.int64)
         if bad := self.library.ppo_check_order(len(order), order.data_ptr(), len(decisions.choice)):
             raise ActionError(
