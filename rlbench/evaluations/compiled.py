@@ -102,7 +102,9 @@ def layout(value: Any) -> Hashable:
 def settings_of_process(device: torch.device) -> Hashable:
     """The settings of PyTorch that become part of what is compiled."""
     autocast = torch.is_autocast_enabled(device.type) and torch.get_autocast_dtype(device.type)
-    return torch.get_num_threads(), torch.is_grad_enabled(), autocast, torch.are_deterministic_algorithms_enabled()
+    products = torch.backends.cuda.matmul.fp32_precision if device.type == "cuda" else None
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    return torch.get_num_threads(), torch.is_grad_enabled(), autocast, deterministic, products
 
 
 class PackedCompiled:

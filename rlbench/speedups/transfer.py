@@ -79,12 +79,10 @@ def requires(variant: str, choices: Any, config: Any, device: torch.device, env:
 
 
 def on_device_already(choices: Any, device: torch.device, env: Any) -> str | None:
-    """Why nothing is brought to the device where games are stepped by tensors that lie there."""
+    """Why nothing is brought to the device where games hand out what lies there, however they are stepped."""
     if device.type != "cuda" or choices is None or env is None or env.game is None:
         return None
     games = choices.to_dict().get("games")
-    if games != "batched":
-        return None
     return f"games={games!r} collects on the device, so that nothing is brought there; leave this slot out"
 
 

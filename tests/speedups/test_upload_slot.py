@@ -102,7 +102,7 @@ def test_games_that_are_stepped_on_the_device_need_no_upload(slot):
         assert "games='batched' collects on the device" in reason and reason.endswith("leave this slot out")
         for env in (GYMNASIUM, None):
             assert slot.requires(variant, WithGames("batched"), PPOConfig(), CUDA, env) is None
-        assert slot.requires(variant, WithGames("one_by_one"), PPOConfig(), CUDA, GAME) is None
+        assert "collects on the device" in slot.requires(variant, WithGames("one_by_one"), PPOConfig(), CUDA, GAME)
 
 
 def test_for_dqn_transfers_are_refused_as_before():
