@@ -19,6 +19,14 @@ from rlbench.study import summarise
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 PEERS_HEAD = "| beside Stable-Baselines3 | its env steps a second | naive() | plain() | fast() |"
+SETS_HEAD = "| games and sets of actions | this | against | times as fast |"
+# Recorded benchmarks of PPO and its parts, by kind: what a row is about, and what it is held against.
+SETS_KINDS = {
+    "benchmark-evaluate-sets": ("{baseline}", "{side}"),
+    "benchmark-othello-steps": ("{side}", "{baseline}"),
+    "benchmark-sb3-ppo": ("{side}()", "MaskablePPO of sb3-contrib"),
+    "benchmark-ppo-run": ("{baseline}()", "{side}"),
+}
 PICTURE = ROOT / "reports" / "sample" / "ladder.png"
 HEAD = "| env | choices | env steps a second | time, plain over this | return of the final policy | learns the same? |"
 
@@ -42,7 +50,7 @@ def table(folder: Path = ROOT / "reports" / "measurements") -> str:
     lines = [HEAD, "|" + "---|" * HEAD.count(" | ") + "---|"]
     lines += [_line(row) for _, row in summarise(newest).iterrows()]
     sources = [_source(study) for _, study in newest.groupby("study", sort=True)]
-    return "\n".join([*lines, "", *sources, *peers(folder)])
+    return "\n".join([*lines, "", *sources, *peers(folder), *sets(folder)])
 
 
 def peers(folder: Path = ROOT / "reports" / "measurements") -> list[str]:
@@ -64,6 +72,29 @@ def peers(folder: Path = ROOT / "reports" / "measurements") -> list[str]:
         "",
         f"Time of {first['peer']} over ours, at equal network, batch, envs and updates: {first['rounds']} interleaved rounds on "
         f"{first['machine']}, {first['threads']} torch thread(s); command: `make benchmark`.",
+    ]
+
+
+def sets(folder: Path = ROOT / "reports" / "measurements") -> list[str]:
+    """Lines of a table of recorded benchmarks of PPO and its parts, each as it was measured last; the A/A control is left out."""
+    lines = ["", SETS_HEAD, "|---|---|---|---|"]
+    for kind, (this, against) in SETS_KINDS.items():
+        files = sorted(folder.glob(f"*/*-{kind}*.json"), key=lambda file: file.name)
+        if not files:
+            continue
+        rows = results.load(*files)
+        stamp = rows["file"].map(lambda file: Path(file).name)  # names begin with the time
+        rows = rows[stamp == stamp.groupby(rows["workload"]).transform("max")]
+        rows = rows[rows["ratio"].notna() & ~rows["side"].str.endswith("again")]
+        for _, row in rows.iterrows():
+            sides = [text.format(side=row.side, baseline=row.baseline) for text in (this, against)]
+            lines.append(f"| {' | '.join([row.workload, *sides, _ratio(row)])} |")
+    if len(lines) == 3:
+        return []
+    return [
+        *lines,
+        "",
+        "Times of the other over this one, in interleaved rounds, one core each; commands: `benchmarks/README.md`.",
     ]
 
 

@@ -156,3 +156,29 @@ def test_the_picture_is_drawn_from_the_same_rows(tmp_path):
     record(tmp_path, study(10))
     path = readme.draw(tmp_path / "sample" / "ladder.png", tmp_path)
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_benchmarks_of_sets_say_which_side_is_meant(tmp_path):
+    numbers = {"ratio_low": 2.5, "ratio_high": 3.5, "verdict": "faster", "file": ""}
+
+    def write(kind, rows):
+        folder = tmp_path / "machine"
+        folder.mkdir(exist_ok=True)
+        text = json.dumps([{"kind": kind, "workload": "w", **numbers, **row} for row in rows])
+        (folder / f"20260101T000000Z-{kind}.json").write_text(text)
+
+    assert readme.sets(tmp_path) == []
+    write("benchmark-evaluate-sets", [{"side": "loop", "baseline": "packed", "ratio": 3.0}])
+    write(
+        "benchmark-othello-steps",
+        [
+            {"side": "masks, native", "baseline": "pgx", "ratio": 3.25},
+            {"side": "pgx again", "baseline": "pgx", "ratio": 1.0},
+            {"side": "pgx", "baseline": "pgx", "ratio": None},
+        ],
+    )
+    assert readme.sets(tmp_path)[3:5] == [
+        "| w | packed | loop | 3.00 [2.50, 3.50] |",
+        "| w | masks, native | pgx | 3.25 [2.50, 3.50] |",
+    ]
+    assert len(readme.sets(tmp_path)) == 7
