@@ -74,8 +74,9 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("odd", ODD, ids=str)
-@pytest.mark.parametrize("env", ENVS)
+@pytest.mark.parametrize(
+    ("env", "odd"), [(env, odd) for env in ENVS for k, odd in enumerate(ODD) if env == "othello" or k % 3 == 0], ids=str
+)
 def test_settings_at_their_ends_work_and_are_the_same_fast(env, odd):
     (_, plain), (trainer, fast) = (train(ENVS[env], make(), **odd) for make in MAKERS.values())
     for history in (plain, fast):
