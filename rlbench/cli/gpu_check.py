@@ -20,7 +20,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--cpu-price", type=real, metavar="X", help="of an hour of the CPU it is held against (default: the same price)"
     )
-    parser.add_argument("--minutes", type=real, default=4.0, metavar="X", help="time for all sections (default: 4)")
+    parser.add_argument("--minutes", type=real, default=7.0, metavar="X", help="time for all sections (default: 7)")
     parser.add_argument("--quick", action="store_true", help="the least of everything, to see that it works")
     parser.add_argument("--seed", type=whole, default=1, metavar="N", help="of inputs and trainings (default: 1)")
     add_device(parser, "auto")
