@@ -7,6 +7,7 @@ give what the loop over states gives. A ratio is the other side's time over that
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from benchmarks import command
 from benchmarks.targets import NOT_SLOWER, cores, judged, target_cell, times_as_fast, unjudged
 from benchmarks.text import aligned, interval, number
 from rlbench.machine import StealMeter, describe
+from rlbench.models.encodings import encode_loop
 from rlbench.results import Row, new_row
 from rlbench.speedups import evaluate
 from rlbench.timing import BASELINE, BASELINE_AGAIN, Paired, time_paired
@@ -31,6 +33,8 @@ BESIDE = (
     NATIVE,
     "packed_triton",
 )  # packed by other means: there is nothing to be reached against them
+# One state at a time, and in it one bit at a time, as the source had it; all others have the bits of `fused`.
+SOURCES_LOOP = "loop, bits too"
 SEED = 1
 
 
@@ -70,6 +74,10 @@ def calls_of(case: Case) -> dict[str, Callable[[], Any]]:
     inputs = evaluate.make_inputs(case.states, SEED, "cpu", case.longest)
     usable = [name for name in evaluate.VARIANTS if evaluate.requires(name, None, None, device, None) is None]
     calls = {name: evaluate.bind(evaluate.VARIANTS[name], inputs) for name in sorted(usable, key=lambda n: n != PACKED)}
+    if case.targets:
+        model = copy.deepcopy(inputs[0])
+        model.encode = encode_loop
+        calls[SOURCES_LOOP] = evaluate.bind(evaluate.VARIANTS["loop"], (model, *inputs[1:]))
     expected = calls["loop"]()
     for name, call in calls.items():
         check_same(expected, call(), f"{case.name}, {name}")

@@ -55,7 +55,7 @@ PPO_PRESETS: dict[str, dict[str, Any]] = {
     # Self-play: many games for few steps each, so that a round holds all phases of the game; nothing is discounted, since a
     # win late is as good as one early.
     "othello": {
-        "total_timesteps": 40_000_000,
+        "total_timesteps": 20_000_000,
         "num_envs": 1024,
         "num_steps": 16,
         "batch_size": 2048,

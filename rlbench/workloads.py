@@ -31,9 +31,9 @@ PRESET_OF = {
     "CartPole-v1": "cartpole",
     "trading": "trading",
 }  # where a trainer has that preset
-# By name, the board's size and the random plies before a game of training: positions that neither side would choose make the
+# By name, the board's size and the most random plies before a game of training: positions that neither side would choose make the
 # policy sound against those who do. The bandit has neither.
-GAMES = {"othello": (8, 24), "othello6": (6, 12), "othello4": (4, 4), "bandit": None}
+GAMES = {"othello": (8, 40), "othello6": (6, 20), "othello4": (4, 4), "bandit": None}
 GAME_PRESET_OF = {"othello": "othello", "othello6": "othello", "othello4": "othello4", "bandit": "bandit"}
 
 
@@ -130,7 +130,9 @@ def _game(name: str, prices: Any, ticker: str | None, env_options: Any) -> Workl
     from rlbench.envs.othello import Othello
 
     size, opening_plies = GAMES[name]
-    return Workload(name, Othello(size, opening_plies=opening_plies), preset=GAME_PRESET_OF[name])
+    return Workload(
+        name, Othello(size, opening_plies=opening_plies, least_opening_plies=0), preset=GAME_PRESET_OF[name]
+    )
 
 
 def _known(name: str) -> MakeEnv:

@@ -79,7 +79,8 @@ def test_rows_of_evaluating(monkeypatch, tmp_path):
     few(monkeypatch, "loop", "padded", "packed", *(["packed_native"] if Othello().why_not_native() is None else []))
     rows = evaluate_sets.measure(evaluate_sets.Case(3, targets={"loop": 1e9}), 5, True, lambda note: None)
     by_side = {row["side"]: row for row in rows}
-    assert list(by_side) == ["packed", *[name for name in evaluate.VARIANTS if name != "packed"], "packed again"]
+    others = [name for name in evaluate.VARIANTS if name != "packed"]
+    assert list(by_side) == ["packed", *others, evaluate_sets.SOURCES_LOOP, "packed again"]
     loop, packed = by_side["loop"], by_side["packed"]
     ratios = np.divide(loop["round_times"], packed["round_times"])
     assert loop["ratio"] == pytest.approx(float(np.median(ratios)))

@@ -152,7 +152,7 @@ def added(results: Sequence[MatchResult]) -> MatchResult:
 def self_play_of(game: Any) -> Any:
     """The rules without an opponent and an opening of their own, paying the disc lead where they can."""
     if dataclasses.is_dataclass(game):
-        plain = {"opponent": None, "opening_plies": 0}
+        plain = {"opponent": None, "opening_plies": 0, "least_opening_plies": None}
         if getattr(game, "reward", None) == "win":
             plain["reward"] = "discs"  # of the same sign
         names = {field.name for field in dataclasses.fields(game)}

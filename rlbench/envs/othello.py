@@ -159,6 +159,7 @@ class Othello:
         reward: at the end of a game, to the player who moved last, or to the agent where there is an opponent. "win": 1, 0 for a
             draw, or -1; "discs": the lead in discs over the number of squares.
         opening_plies: random plies at the start of each episode. An opening that ends the game is left out.
+        least_opening_plies: where given, an episode has a random number of them from this to `opening_plies`, all alike.
         opponent: None for self-play; else who answers each of the agent's moves, and in every other episode moves first:
             "random", "greedy" (flips the most discs), or "alpha_beta_1" to "alpha_beta_4" (that many plies ahead on disc lead).
 
@@ -170,6 +171,7 @@ class Othello:
     reward: str = "win"
     opening_plies: int = 0
     opponent: str | None = None
+    least_opening_plies: int | None = None
 
     def __post_init__(self) -> None:
         check_size(self.size)
@@ -178,6 +180,12 @@ class Othello:
         if type(self.opening_plies) is not int or not 0 <= self.opening_plies <= MOST_OPENING_PLIES:
             raise ValueError(
                 f"opening_plies={self.opening_plies!r} is refused; accepted: 0 to {MOST_OPENING_PLIES}, a whole number."
+            )
+        least = self.least_opening_plies
+        if least is not None and (type(least) is not int or not 0 <= least <= self.opening_plies):
+            raise ValueError(
+                f"least_opening_plies={least!r} is refused; accepted: None, or a whole number from 0 to "
+                f"opening_plies={self.opening_plies}."
             )
         if self.opponent is not None and self.opponent not in OPPONENTS:
             raise ValueError(f"opponent={self.opponent!r} is refused; accepted: None, {', '.join(OPPONENTS)}.")

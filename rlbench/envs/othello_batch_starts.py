@@ -13,9 +13,10 @@ from rlbench.actions import ActionSets
 from rlbench.envs.alpha_beta import action_values, first_of_largest, native_search
 from rlbench.envs.othello import Boards, Othello, finished, legal_actions, legal_squares, play, play_square, start
 from rlbench.envs.othello_batch import count, nth_square
-from rlbench.random import Purpose, random_bits
+from rlbench.random import Purpose, random_bits, to_below
 
 DRAWS = 64  # of an episode: more than a game has moves of one player, or than an opening may have
+LENGTH = DRAWS - 1  # the draw that says how long an opening is
 
 
 def select(boards: Boards, games: Tensor) -> Boards:
@@ -100,13 +101,25 @@ class Starts:
         self._used.index_fill_(0, games, True)
         return select(self._next, games)
 
+    def _plies(self, games: Tensor, episodes: Tensor) -> Tensor:
+        """How many random plies (K,) episodes (K,) of games (K,) begin with."""
+        most, least = self.game.opening_plies, self.game.least_opening_plies
+        least = most if least is None else least
+        return least + to_below(
+            random_bits(self.seed, Purpose.RESET, episodes * DRAWS + LENGTH, games), most - least + 1
+        )
+
     def _make(self, games: Tensor, episodes: Tensor) -> Boards:
         """The starts of an episode (K,) each of games (K,)."""
         opened = start(len(games), self.game.size, self.device)
         if self.all_alike:
             return opened
+        plies = self._plies(games, episodes)
         for ply in range(self.game.opening_plies):
-            opened = random_ply(opened, random_bits(self.seed, Purpose.RESET, episodes * DRAWS + ply, games))
+            further = random_ply(opened, random_bits(self.seed, Purpose.RESET, episodes * DRAWS + ply, games))
+            goes_on = ply < plies
+            mine = torch.where(goes_on, further.mine, opened.mine)
+            opened = Boards(mine, torch.where(goes_on, further.theirs, opened.theirs), opened.size)
         if self.game.opening_plies:
             over = finished(opened).nonzero().squeeze(1)  # sync: few or none
             put(opened, over, start(len(over), self.game.size, self.device))

@@ -21,6 +21,7 @@ Ray = tuple[int, ...]
 Choose = Callable[[int, int, list[int]], int]
 STEPS = [(down, right) for down in (-1, 0, 1) for right in (-1, 0, 1) if down or right]
 DRAWS = 64  # of an episode: more than a game has moves of one player, or than an opening may have
+LENGTH = DRAWS - 1  # the draw that says how long an opening is
 
 
 @cache
@@ -144,6 +145,7 @@ class OneOthello:
 
     def __init__(self, game: Othello, choose: Choose | None = None) -> None:
         self.size, self.reward, self.opening_plies = game.size, game.reward, game.opening_plies
+        self.least = game.opening_plies if game.least_opening_plies is None else game.least_opening_plies
         self.obs_size = 2 * self.size**2
         self.alternating = choose is None and game.opponent is None
         if choose is None and not self.alternating:
@@ -155,7 +157,8 @@ class OneOthello:
         """Start episode `episode` of game `index`: the random opening, then the opponent's move if it has the first."""
         self._draws = seed, episode, index
         self._replies = 0
-        self._open(self.opening_plies)
+        bits = random_bits(seed, Purpose.RESET, episode * DRAWS + LENGTH, index)
+        self._open(self.least + to_below(bits, self.opening_plies - self.least + 1))
         if not self.alternating and (episode + index) % 2:
             self._reply()
             if not self.ids:  # over before the agent's first move

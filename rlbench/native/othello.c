@@ -9,9 +9,10 @@
 
 enum { NOBODY = 0, RANDOM = -1 };  // opponents; from 1 on the depth of a search. Flipping the most discs is depth 1.
 enum { DRAWS = 64 };               // of an episode: more than a game has moves of one player, or than an opening may have
+enum { LENGTH = DRAWS - 1 };        // the draw that says how long an opening is
 
 struct othello {  // kept in step with Othello in othello.py
-    int64_t num_games, size, in_discs, opening_plies, opponent;
+    int64_t num_games, size, in_discs, least_opening_plies, opening_plies, opponent;
     struct key opening, reply;
     uint64_t *mine, *theirs, *legal, *ids;  // (P,): N games and the padding; legal: squares
     int64_t *episode, *replies;             // (P,)
@@ -100,7 +101,8 @@ static void open_one(const struct rules *rules, struct othello *env, int64_t i, 
 }
 
 static void begin(const struct rules *rules, struct othello *env, int64_t i) {
-    open_one(rules, env, i, env->opening_plies);
+    const uint32_t bits = random_bits(env->opening, env->episode[i] * DRAWS + LENGTH, i);
+    open_one(rules, env, i, env->least_opening_plies + to_below(bits, env->opening_plies - env->least_opening_plies + 1));
     if (env->opponent == NOBODY || (env->episode[i] + i) % 2 == 0) return;
     reply_one(rules, env, i);
     if (is_over(rules, env, i)) {  // before the agent's first move

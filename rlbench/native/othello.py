@@ -36,7 +36,10 @@ class OthelloState(ctypes.Structure):
     """Kept in step with `struct othello` in othello.c."""
 
     _fields_ = (
-        *((name, WHOLE) for name in ["num_games", "size", "in_discs", "opening_plies", "opponent"]),
+        *(
+            (name, WHOLE)
+            for name in ["num_games", "size", "in_discs", "least_opening_plies", "opening_plies", "opponent"]
+        ),
         *((name, Key) for name in ["opening", "reply"]),
         *((name, POINTER) for name in ["mine", "theirs", "legal", "ids", "episode", "replies"]),
     )
@@ -52,7 +55,7 @@ class NativeOthello(Uncopied):
     """N games of Reversi (the protocol `Games`), stepped in one C call. It holds their state.
 
     Args:
-        game: the rules: size, reward, opening_plies and opponent are read.
+        game: the rules: size, reward, the plies of an opening and opponent are read.
 
     Raises:
         EnvError: for rules or a number of games that it does not have.
@@ -72,7 +75,8 @@ class NativeOthello(Uncopied):
         check_layout(library, "turn", Turn)
         self.build_s = take_build_seconds()
         opening, reply = Key.of(seed, Purpose.RESET), Key.of(seed, Purpose.OPPONENT)
-        rules = game.size, game.reward == "discs", game.opening_plies, OPPONENTS[game.opponent]
+        least = game.opening_plies if game.least_opening_plies is None else game.least_opening_plies
+        rules = game.size, game.reward == "discs", least, game.opening_plies, OPPONENTS[game.opponent]
         self._state = OthelloState(num_envs, *rules, opening, reply)
         names = ("mine", "theirs", "legal", "ids", "episode", "replies")
         self._arrays = {name: np.zeros(padded(num_envs), np.int64) for name in names}

@@ -245,3 +245,29 @@ def test_every_named_opponent_plays_a_legal_action():
     for make in game.opponents.values():
         ids = make(3)(position.obs, position.legal)
         assert all(action & (2**64 - 1) in legal[i] for i, action in enumerate(ids.tolist()))
+
+
+@pytest.mark.parametrize(
+    ("opponent", "size", "plies", "least"), [(None, 4, 12, 0), ("random", 8, 20, 3), ("greedy", 6, 9, 9)]
+)
+def test_openings_of_different_length_are_the_same_in_all_forms(opponent, size, plies, least):
+    game = Othello(size, "discs", plies, opponent, least_opening_plies=least)
+    steps, forms = 90, [OneByOne(game, 17, 6), game.batched(17, 6)]
+    if game.why_not_native() is None:
+        forms.append(game.native(17, 6))
+    for first, *others in zip(*(played(form, steps) for form in forms), strict=True):
+        for other in others:
+            same(other, first)
+
+
+def test_all_lengths_of_an_opening_occur():
+    """Discs on the board at the start of an episode: the four in the middle, and one a ply where nobody passes."""
+    obs, _ = Othello(8, opening_plies=3, least_opening_plies=1).batched(400, 2).reset()
+    counts = obs.sum(1).to(torch.int64).bincount(minlength=8).tolist()
+    assert sum(counts[5:8]) == 400 and min(counts[5:8]) > 100
+
+
+@pytest.mark.parametrize("least", [-1, 6, 2.0, True])
+def test_a_least_number_of_plies_that_cannot_be_is_refused(least):
+    with pytest.raises(ValueError, match="least_opening_plies"):
+        Othello(8, opening_plies=5, least_opening_plies=least)

@@ -21,7 +21,9 @@ from rlbench.random import Purpose, random_bits, to_below
 
 
 def rules(size=8, reward="win", opening_plies=0, opponent=None):
-    return SimpleNamespace(size=size, reward=reward, opening_plies=opening_plies, opponent=opponent)
+    return SimpleNamespace(
+        size=size, reward=reward, opening_plies=opening_plies, opponent=opponent, least_opening_plies=None
+    )
 
 
 def perft(mine, theirs, size, depth):

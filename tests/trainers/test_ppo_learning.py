@@ -27,7 +27,7 @@ def test_cartpole_is_solved(seed):
 @pytest.mark.timeout(900)
 def test_a_short_training_beats_who_looks_two_plies_ahead():
     config = PPOConfig.preset("othello", total_timesteps=4_000_000, eval_episodes=0)
-    trainer = PPO(config, Choices.fast(), Othello(8, opening_plies=20))
+    trainer = PPO(config, Choices.fast(), Othello(8, opening_plies=40, least_opening_plies=0))
     trainer.train(progress=False)
     for name, share in (("random", 0.9), ("greedy", 0.85), ("alpha_beta_2", 0.6)):
         assert match(trainer, name, 400, seed=3).win_share >= share
