@@ -26,7 +26,6 @@ from rlbench.trainers.ppo import PPO
 from rlbench.trainers.strength import SHOWN
 from rlbench.workloads import GAMES, workload
 
-OPENING_PLIES = {4: 4, 6: 6, 8: 8}  # by size of the board
 CHANCE = "random moves"  # the label of rows about whoever has learnt nothing
 MATCH_SEED = 1  # all play the same openings
 KIND = "game_training"
@@ -47,9 +46,8 @@ def settings(name: str, quick: bool = False, **changes: Any) -> tuple[Any, PPOCo
     if name not in for_two:
         raise ConfigError(f"game={name!r} is refused: there is nobody to beat. Accepted: {', '.join(for_two)}.")
     work = workload(name)
-    game = dataclasses.replace(work.env, opening_plies=OPENING_PLIES[work.env.size])
     own = {"anneal_lr": False, "eval_episodes": 0, "eval_frequency": 0, "log_frequency": 1, **(SMALL if quick else {})}
-    return game, work.config(trainer="ppo", **{**own, **changes})
+    return work.env, work.config(trainer="ppo", **{**own, **changes})
 
 
 @dataclass
@@ -171,9 +169,8 @@ def _matches(game: Any, games: int, device: str) -> dict[str, Callable[[Player],
     """By opponent, what plays the match against it."""
 
     def against(name: str) -> Callable[[Player], Any]:
-        plies = game.opening_plies
         opponent = game.opponents[name](MATCH_SEED)
-        return lambda who: play_match(game, who, opponent, games, MATCH_SEED, plies, device, progress=False)
+        return lambda who: play_match(game, who, opponent, games, MATCH_SEED, device=device, progress=False)
 
     return {name: against(name) for name in SHOWN}
 

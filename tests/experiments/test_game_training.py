@@ -25,7 +25,7 @@ def trained(ways=("plain",), seeds=(1,), seconds=60.0, steps=128, **more):
 
 def test_games_begin_with_random_plies_and_the_step_size_stays():
     game, config = game_training.settings("othello6", quick=True, learning_rate=0.5)
-    assert game == Othello(6, opening_plies=6)
+    assert game == Othello(6, opening_plies=20, least_opening_plies=0)
     assert (config.anneal_lr, config.eval_episodes, config.log_frequency) == (False, 0, 1)
     assert (config.num_envs, config.num_steps, config.learning_rate) == (32, 16, 0.5)
     with pytest.raises(ConfigError, match=r"bandit.*nobody to beat.*othello, othello6, othello4"):
