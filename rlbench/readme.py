@@ -76,7 +76,10 @@ def peers(folder: Path = ROOT / "reports" / "measurements") -> list[str]:
 
 
 def sets(folder: Path = ROOT / "reports" / "measurements") -> list[str]:
-    """Lines of a table of recorded benchmarks of PPO and its parts, each as it was measured last; the A/A control is left out."""
+    """Lines of a table of recorded benchmarks of PPO and its parts, each as it was measured last.
+
+    Shown are those in which a ratio was to be reached; the A/A control is left out.
+    """
     lines = ["", SETS_HEAD, "|---|---|---|---|"]
     for kind, (this, against) in SETS_KINDS.items():
         files = sorted(folder.glob(f"*/*-{kind}*.json"), key=lambda file: file.name)
@@ -85,7 +88,8 @@ def sets(folder: Path = ROOT / "reports" / "measurements") -> list[str]:
         rows = results.load(*files)
         stamp = rows["file"].map(lambda file: Path(file).name)  # names begin with the time
         rows = rows[stamp == stamp.groupby(rows["workload"]).transform("max")]
-        rows = rows[rows["ratio"].notna() & ~rows["side"].str.endswith("again")]
+        asked = rows.loc[pd.to_numeric(rows["target"], errors="coerce").notna(), "workload"]
+        rows = rows[rows["workload"].isin(asked) & rows["ratio"].notna() & ~rows["side"].str.endswith("again")]
         for _, row in rows.iterrows():
             sides = [text.format(side=row.side, baseline=row.baseline) for text in (this, against)]
             lines.append(f"| {' | '.join([row.workload, *sides, _ratio(row)])} |")

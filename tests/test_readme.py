@@ -159,7 +159,7 @@ def test_the_picture_is_drawn_from_the_same_rows(tmp_path):
 
 
 def test_benchmarks_of_sets_say_which_side_is_meant(tmp_path):
-    numbers = {"ratio_low": 2.5, "ratio_high": 3.5, "verdict": "faster", "file": ""}
+    numbers = {"ratio_low": 2.5, "ratio_high": 3.5, "verdict": "faster", "target": 2.0, "file": ""}
 
     def write(kind, rows):
         folder = tmp_path / "machine"
@@ -168,7 +168,8 @@ def test_benchmarks_of_sets_say_which_side_is_meant(tmp_path):
         (folder / f"20260101T000000Z-{kind}.json").write_text(text)
 
     assert readme.sets(tmp_path) == []
-    write("benchmark-evaluate-sets", [{"side": "loop", "baseline": "packed", "ratio": 3.0}])
+    beside = {"workload": "nothing asked", "side": "loop", "baseline": "packed", "ratio": 9.0, "target": "not slower"}
+    write("benchmark-evaluate-sets", [{"side": "loop", "baseline": "packed", "ratio": 3.0}, beside])
     write(
         "benchmark-othello-steps",
         [
