@@ -145,7 +145,8 @@ class OneOthello:
 
     def __init__(self, game: Othello, choose: Choose | None = None) -> None:
         self.size, self.reward, self.opening_plies = game.size, game.reward, game.opening_plies
-        self.least = game.opening_plies if game.least_opening_plies is None else game.least_opening_plies
+        least = getattr(game, "least_opening_plies", None)  # rules of somebody's own may have no such setting
+        self.least = game.opening_plies if least is None else least
         self.obs_size = 2 * self.size**2
         self.alternating = choose is None and game.opponent is None
         if choose is None and not self.alternating:
