@@ -76,12 +76,12 @@ def check_weights(trainer: Any) -> None:
     Raises:
         ConfigError: updates would go on changing the old ones, which nobody looks at any more.
     """
-    found = [*trainer.online.parameters(), *trainer.target.parameters()]
+    found = trainer.parameters()
     same = len(found) == len(trainer.trained) and all(a is b for a, b in zip(found, trainer.trained, strict=True))
     if not same or any(p.dtype != torch.float32 or p.device.type != trainer.device.type for p in found):
         raise ConfigError(
             "the networks do not hold the parameters that are trained any more (load_state_dict(…, assign=True), another module, "
-            ".to() or .double() does that): load weights in place, trainer.online.load_state_dict(weights)."
+            ".to() or .double() does that): load weights in place, trainer.network.load_state_dict(weights)."
         )
 
 

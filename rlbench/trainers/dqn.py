@@ -22,7 +22,7 @@ from rlbench.models.networks import describe_network, make_network
 from rlbench.phases import phase
 from rlbench.random import Purpose, random_bits
 from rlbench.speedups import Choices, variants_for
-from rlbench.trainers.arguments import check_weights, checked_choices, evaluation_factory
+from rlbench.trainers.arguments import checked_choices, evaluation_factory
 from rlbench.trainers.collectors import collector_of
 from rlbench.trainers.draws import ByPriority, Uniform
 from rlbench.trainers.explore import EpsilonGreedy
@@ -97,16 +97,10 @@ class DQN(Trainer):
         self.learning_start = learning_start(config, envs)
         self.last_target: Tensor | None = None  # (B,) of the last update, read at log points
         self.loop = bound["loop"](self)
-        self.trained = [
-            *self.online.parameters(),
-            *self.target.parameters(),
-        ]  # to see whether they are still the networks'
+        self.trained = self.parameters()
 
     def iterate(self, log: Logbook) -> None:
         self.loop.advance(log)
-
-    def check_before(self) -> None:
-        check_weights(self)
 
     def advance(self, log: Logbook) -> None:
         """One iteration, which is the algorithm: collect, update where that is due, sync the target where that is."""
@@ -205,3 +199,6 @@ class DQN(Trainer):
     @property
     def network(self) -> torch.nn.Module:
         return self.online
+
+    def parameters(self) -> list[Tensor]:
+        return [*self.online.parameters(), *self.target.parameters()]

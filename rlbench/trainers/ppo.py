@@ -86,6 +86,7 @@ class PPO(Trainer):
         self.losses = {name: bound["metrics"]() for name in LOSSES}
         self.first_ratio_error: list[Tensor] = []  # of the rounds since the last log point
         self.epochs = 0
+        self.trained = self.parameters()
         self.built_before = (getattr(self.advantages, "build_s", 0.0), getattr(self.advantages, "recompiles", 0))
 
     def iterate(self, log: Logbook) -> None:
@@ -115,9 +116,8 @@ class PPO(Trainer):
         rollout = self.rollouts.collect(self.iterations * self.config.num_steps, note)
         self.rollouts.check(rollout)
         self.iterations += 1
-        self.env_steps += (
-            rollout.reward.numel() if rollout.valid is None else int(rollout.valid.sum())
-        )  # sync: on the host
+        valid = rollout.valid
+        self.env_steps += rollout.reward.numel() if valid is None else int(valid.sum())  # sync: on the host
         return rollout
 
     def learnable(self, rollout: Rollout) -> tuple[Any, np.ndarray]:
@@ -177,9 +177,6 @@ class PPO(Trainer):
     @property
     def network(self) -> nn.Module:
         return self.model
-
-    def check_before(self) -> None:
-        """Nothing that is trained can be changed from outside without being seen."""
 
     def check_data(self) -> None:
         if self.source.game is None:  # of games, each rollout is looked at whole

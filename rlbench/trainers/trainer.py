@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from rlbench.envs.source import EnvSource
 from rlbench.machine import describe
 from rlbench.speedups import Choices
-from rlbench.trainers.arguments import rows_to_act_on
+from rlbench.trainers.arguments import check_weights, rows_to_act_on
 from rlbench.trainers.evaluate import evaluate
 from rlbench.trainers.history import History
 from rlbench.trainers.interrupt import interrupt_calls
@@ -41,6 +41,7 @@ class Trainer(ABC):
     make_eval_env: Callable[[], Any] | None
     precision: Any
     backend: AbstractContextManager
+    trained: list[Tensor]  # the parameters that the trainer was built on, to see whether they are still the networks'
     iterations = env_steps = updates = 0
     compile_told = 0.0  # seconds of compilation that the histories so far have accounted for
     stopping = False
@@ -49,10 +50,6 @@ class Trainer(ABC):
     @abstractmethod
     def iterate(self, log: Logbook) -> None:
         """One iteration."""
-
-    @abstractmethod
-    def check_before(self) -> None:
-        """Refuse to train with what has been changed since the trainer was built."""
 
     @abstractmethod
     def read_log(self) -> dict[str, float]:
@@ -89,6 +86,10 @@ class Trainer(ABC):
     def recompiles(self) -> int:
         """Compilations beyond the first of each function: there should be none."""
 
+    def parameters(self) -> list[Tensor]:
+        """The parameters of all networks, as they are now."""
+        return list(self.network.parameters())
+
     @property
     def env_name(self) -> str:
         return self.collector.name
@@ -108,7 +109,7 @@ class Trainer(ABC):
             on_log: called at every log point with step, total, eta_s, sps, mean_return and the trainer's `log_numbers`.
             tensorboard: a folder for TensorBoard scalars.
         """
-        self.check_before()
+        check_weights(self)
         self.progress = progress
         log = Logbook(self, progress, on_log, tensorboard)
         with log, interrupt_calls(self.stop), explain_out_of_memory(self, log), self.precision.setting(), self.backend:

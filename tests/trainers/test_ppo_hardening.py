@@ -380,3 +380,13 @@ def test_a_saved_run_is_an_opponent(saved):
         if terminated or truncated:
             break
     assert terminated
+
+
+@pytest.mark.parametrize("choices", [Choices.plain(), Choices.fast()])
+def test_weights_that_are_not_loaded_in_place_are_refused(choices):
+    """An update would go on changing the old ones, which nobody looks at any more."""
+    config = PPOConfig(total_timesteps=32, num_envs=2, num_steps=8, batch_size=8, hidden=(8,), eval_episodes=0)
+    trainer = PPO(config, choices, Othello(4))
+    trainer.model.load_state_dict({name: w.clone() for name, w in trainer.model.state_dict().items()}, assign=True)
+    with pytest.raises(ConfigError, match="load weights in place"):
+        trainer.train(progress=False)
