@@ -9,31 +9,11 @@ import torch
 from torch import Tensor
 
 from rlbench.actions import ActionSets
-from rlbench.batch import Evaluated
-from rlbench.evaluations.dense import entropy
-from rlbench.evaluations.padded import filled
-from rlbench.models.action_scorer import ActionScorer
+from rlbench.evaluations.padded import Padded
 
 
-class PaddedSoftmax:
+class PaddedSoftmax(Padded):
     """Packed up to the scores, a matrix from there on."""
-
-    build_s, recompiles = 0.0, 0
-
-    def __init__(self, model: ActionScorer) -> None:
-        self.model = model
-
-    @torch.no_grad()
-    def log_probs(self, obs: Tensor, legal: ActionSets) -> tuple[Tensor, Tensor]:
-        """Log-probabilities (A,) of all legal actions and values (B,) of states obs (B, D), without a gradient."""
-        valid = filled(obs, legal)
-        log_p, value = self.padded_log_probs(obs, legal, valid)
-        return log_p[valid], value
-
-    def evaluate(self, obs: Tensor, legal: ActionSets, choice: Tensor) -> Evaluated:
-        """Log-probabilities of the choices (B,), entropies and values (B,)."""
-        log_p, value = self.padded_log_probs(obs, legal, filled(obs, legal))
-        return Evaluated(log_p.gather(1, choice.unsqueeze(1)).squeeze(1), entropy(log_p), value)
 
     def padded_log_probs(self, obs: Tensor, legal: ActionSets, valid: Tensor) -> tuple[Tensor, Tensor]:
         """(log-probabilities (B, K), values (B,)); `valid` (B, K) has the places of the real actions.
