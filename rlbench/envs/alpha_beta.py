@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rlbench.actions import ActionSets
 from rlbench.envs.games import Player
-from rlbench.envs.othello import SIZES, Boards, count, lead, legal_actions, play, signed
+from rlbench.envs.othello import SIZES, Boards, boards_of, count, lead, legal_actions, play
 from rlbench.segments import argmax
 
 DEPTHS = (1, 2, 3, 4)
@@ -61,20 +61,6 @@ def native_search() -> Callable[..., Tensor] | None:
     except BuildError:
         return None
     return alpha_beta_ids
-
-
-def boards_of(obs: Tensor, size: int) -> Boards:
-    """The boards that features (N, 2 size²) show.
-
-    Raises:
-        ValueError: for features of another size of board.
-    """
-    if obs.ndim != 2 or obs.shape[1] != 2 * size**2:
-        raise ValueError(f"features {tuple(obs.shape)} are refused; a {size}x{size} board has (N, {2 * size**2}).")
-    bits = torch.tensor([signed(1 << (8 * r + c)) for r in range(size) for c in range(size)], device=obs.device)
-    planes = (obs > 0.5).view(len(obs), 2, size**2)  # (N, 2, size²)
-    mine, theirs = (planes * bits).sum(2).unbind(1)  # int64 throughout: each bit at most once, so that sums are unions
-    return Boards(mine, theirs, size)
 
 
 def first_of_largest(values: Tensor, legal: ActionSets) -> Tensor:

@@ -143,7 +143,7 @@ def boards_of(obs: Tensor, size: int) -> Boards:
     if obs.ndim != 2 or obs.shape[1] != 2 * size**2:
         raise ValueError(f"features {tuple(obs.shape)} are refused; a {size}x{size} board has (N, {2 * size**2}).")
     squares = torch.zeros(len(obs), 2, 8, 8, dtype=torch.bool, device=obs.device)
-    squares[:, :, :size, :size] = obs.view(-1, 2, size, size) > 0.5
+    squares[:, :, :size, :size] = obs.reshape(-1, 2, size, size) > 0.5
     rows = squares.view(-1, 8).view(torch.int64).squeeze(1)  # (16 N,): a square in every byte
     rows = (rows * 0x0102040810204080) >> 56  # byte j's bit moves to bit 56 + j
     mine, theirs = rows.to(torch.uint8).view(-1, 16).view(torch.int64).unbind(1)

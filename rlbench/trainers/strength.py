@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from rlbench.actions import ActionSets
+from rlbench.envs.alpha_beta import first_of_largest
 from rlbench.envs.matches import MatchResult, added, make_games, play_match
 from rlbench.envs.players import random_player
 from rlbench.notices import say_once
 from rlbench.random import Purpose, random_bits
-from rlbench.segments import argmax
 
 if TYPE_CHECKING:
     from rlbench.trainers.ppo import PPO
@@ -29,7 +29,7 @@ def greedy_player(trainer: PPO) -> Any:
     @torch.inference_mode()
     def play(obs: Tensor, legal: ActionSets) -> Tensor:
         log_p, _ = evaluator.log_probs(obs, legal)
-        return legal.ids[legal.offsets[:-1] + argmax(log_p, legal.offsets)]
+        return first_of_largest(log_p, legal)
 
     return play
 

@@ -10,8 +10,8 @@ import torch
 
 from rlbench.actions import pack, unpack
 from rlbench.envs import alpha_beta as searching
-from rlbench.envs.alpha_beta import alpha_beta, boards_of, first_of_largest, native_search
-from rlbench.envs.othello import legal_actions
+from rlbench.envs.alpha_beta import alpha_beta, first_of_largest, native_search
+from rlbench.envs.othello import boards_of, legal_actions
 from rlbench.envs.othello_one import OneOthello, alpha_beta_id, legal_ids, play, start_of
 from rlbench.envs.players import (
     NAMES,
