@@ -53,8 +53,8 @@ PPO_PRESETS: dict[str, dict[str, Any]] = {
         "ent_coef": 0.0,
     },
     # Self-play: many games for few steps each, so that a round holds all phases of the game; nothing is discounted, since a
-    # win late is as good as one early. Not longer: a policy that went on to meet itself alone for 20 million steps lost
-    # less often to random moves, and more often to greedy ones.
+    # win late is as good as one early. Not longer: a policy that went on to meet itself alone lost less often to random
+    # moves, and more often to greedy ones.
     "othello": {
         "total_timesteps": 6_000_000,
         "ent_coef": 0.02,
