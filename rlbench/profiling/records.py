@@ -1,0 +1,378 @@
+"""What a profile knows: small frozen records, each a row of one table of the report.
+
+Seconds are wall seconds unless a field says otherwise. "A step" is a call of an environment's `step` (a vector of envs counts
+once); where there is no environment it is a step of an optimizer. What was not measured is None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# In the order in which tables show them. A trainer may add its own, such as "advantages", or "update" and "iterations", which
+# are many parts in one call.
+PHASES = (
+    *("env", "action", "store", "sample", "transfer", "forward", "backward", "optimizer"),
+    *("sync", "python", "other"),
+)
+TITLES = {"sync": "sync wait", "python": "Python overhead"}
+
+
+@dataclass(frozen=True)
+class PhaseTime:
+    """A phase's own time in the clocked pass.
+
+    Attributes:
+        share: of the wall time, 0 … 1.
+        calls: how often it was entered; 0 for what lies between phases.
+        cpu_s: processor seconds of the thread in it; None where that was not measured. Much less than `seconds`: it waited.
+        part_of: the fused phase whose parts these are, measured in another run under `loop="python"`; "" in the run itself.
+    """
+
+    name: str
+    seconds: float
+    share: float
+    calls: int
+    cpu_s: float | None = None
+    part_of: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of source. `whose` is "yours", "library" (installed packages) or "machinery" (Python, torch, numpy, …)."""
+
+    file: str
+    line: int
+    function: str
+    source: str
+    whose: str
+
+
+@dataclass(frozen=True)
+class HotLine:
+    """Where the sampler found the thread.
+
+    Attributes:
+        own: share of all samples, 0 … 1, in which this was the deepest line that is not machinery.
+        total: share in which it was anywhere on the stack.
+        phase: in which most of them fell.
+    """
+
+    place: Place
+    own: float
+    total: float
+    phase: str
+
+
+@dataclass(frozen=True)
+class Sync:
+    """A call that makes the host wait for the device: on a GPU it costs the wait, on the CPU the call alone.
+
+    Attributes:
+        call: as one would write it: ".item()", "float(t)", "if t", ".cpu()", ".numpy()", ".tolist()", "nonzero", "t[mask]", "print(t)".
+        count: in the counted steps.
+        wait_s: seconds a call, as measured on the device; None where there is none.
+    """
+
+    place: Place
+    call: str
+    phase: str
+    count: int
+    per_step: float
+    wait_s: float | None = None
+
+
+@dataclass(frozen=True)
+class OpLine:
+    """A line of source that makes torch operators run: how many, by the dispatcher's count."""
+
+    place: Place
+    phase: str
+    ops: int
+    per_step: float
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix product of a layer: (batch, inputs) times (inputs, outputs).
+
+    Attributes:
+        calls: in the counted steps.
+        learning: whether gradients were being recorded.
+        convolution: its inputs count a patch, its batch every place of every image.
+    """
+
+    phase: str
+    batch: int
+    inputs: int
+    outputs: int
+    calls: int
+    learning: bool
+    convolution: bool = False
+
+
+@dataclass(frozen=True)
+class Work:
+    """Counted floating-point operations, bytes read and written by operators, and operators, of a phase in the counted steps."""
+
+    phase: str
+    flops: int
+    bytes: int
+    ops: int
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The counting pass: short, separate, slow; it counts and never times.
+
+    Attributes:
+        seconds: how long it took, `slowdown` how many times longer than the same steps take without it (None if unknown).
+    """
+
+    steps: int
+    updates: int
+    seconds: float
+    slowdown: float | None
+    syncs: tuple[Sync, ...]
+    op_lines: tuple[OpLine, ...]
+    products: tuple[Product, ...]
+    work: tuple[Work, ...]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """`self_s` without the operators it calls, on the host; `device_s` its kernels, None without a device."""
+
+    name: str
+    calls: int
+    self_s: float
+    device_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Copy:
+    """`direction` is "host to device", "device to host", "device to device"; `pinned` None where the trace does not tell."""
+
+    direction: str
+    count: int
+    bytes: int
+    seconds: float
+    share: float
+    pinned: bool | None = None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The trace pass: a few steps under torch's profiler.
+
+    Attributes:
+        launches: kernels launched; None without a device, and so are the fields after it.
+        kernel_s: mean seconds of a kernel.
+        busy: share of the time in which a kernel ran, by the union of their intervals.
+        sync_s: seconds the host stood in calls that wait for the device.
+    """
+
+    steps: int
+    seconds: float
+    slowdown: float | None
+    operators: tuple[Operator, ...]
+    copies: tuple[Copy, ...]
+    launches: int | None = None
+    kernel_s: float | None = None
+    busy: float | None = None
+    sync_s: float | None = None
+
+
+@dataclass(frozen=True)
+class DeviceUse:
+    """Sampled by NVML and read from the allocator: all None without a device, or without its library.
+
+    Attributes:
+        utilisation: mean share of the sampling periods in which any kernel ran.
+        memory: largest share of the device's memory in use, by all processes.
+        allocated, reserved: peak bytes of the allocator; `fragmentation` the share of the reserved bytes that were never allocated.
+        retries: allocations that had to free cached blocks first.
+    """
+
+    utilisation: float | None = None
+    memory: float | None = None
+    allocated: int | None = None
+    reserved: int | None = None
+    fragmentation: float | None = None
+    retries: int | None = None
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class ThreadProbe:
+    """The same run with other numbers of torch threads, blocks in turns: seconds a step by number of threads."""
+
+    now: int
+    cores: int
+    seconds: Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """What this machine does at its best, measured now.
+
+    Attributes:
+        matmul: operations a second by dtype name ("float32", "bfloat16", …).
+        copy: bytes a second read and written in copying a large tensor on the device.
+        upload, download: bytes a second between host and device, pinned; None without a device.
+        launch_s: seconds of the smallest operator; on CUDA until it is queued.
+        python_s: seconds of a Python function call.
+    """
+
+    device: str
+    matmul: Mapping[str, float]
+    copy: float
+    launch_s: float
+    python_s: float
+    upload: float | None = None
+    download: float | None = None
+
+
+@dataclass(frozen=True)
+class Light:
+    """A phase against the speed of light, a step: `floor_s` is the largest of what its arithmetic, its bytes and the calls of its
+    operators must take; `bound` says which ("arithmetic", "memory", "launches"); `share` is floor over measured."""
+
+    phase: str
+    flops: float
+    bytes: float
+    ops: float
+    seconds: float
+    floor_s: float
+    bound: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Twins:
+    """The networks' products rebuilt as layers and timed on this machine, now: what another width or minibatch would cost.
+
+    Attributes:
+        narrower: by divisor of all hidden widths, the time of (forward, backward, optimizer) over that of the network as it is.
+        acting: by the same divisor, the time of a forward pass to act over that as it is.
+        batches: by minibatch, seconds of a forward, backward and optimizer step; that of the run is among them.
+    """
+
+    narrower: Mapping[int, float]
+    acting: Mapping[int, float]
+    batches: Mapping[int, float]
+    hidden: tuple[int, ...]
+    batch: int
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """What the profile itself cost: `clock` share of the clocked pass by the clock's own calibrated price, `sampler` likewise."""
+
+    clock: float
+    sampler: float
+
+
+@dataclass(frozen=True)
+class TrainerRun:
+    """The trainer behind a profile of ours; advice names its Choices."""
+
+    trainer: str
+    config: Any
+    choices: Any
+    source: Any
+    device: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that was measured; `advise` and `criteria` read nothing else.
+
+    Attributes:
+        what: "script", "block", "dqn" or "ppo".
+        seconds, steps, updates, episodes: of the clocked pass: wall seconds, env steps called, optimizer steps, resets.
+    """
+
+    what: str
+    name: str
+    device: str
+    seconds: float
+    steps: int
+    updates: int
+    episodes: int
+    phases: tuple[PhaseTime, ...]
+    lines: tuple[HotLine, ...] = ()
+    counted: Counted | None = None
+    trace: Trace | None = None
+    device_use: DeviceUse = field(default_factory=DeviceUse)
+    threads: ThreadProbe | None = None
+    peaks: Peaks | None = None
+    light: tuple[Light, ...] = ()
+    twins: Twins | None = None
+    overhead: Overhead | None = None
+    run: TrainerRun | None = None
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def share(self, *names: str) -> float:
+        """Share of the wall time of these phases together, in the run itself."""
+        return sum(phase.share for phase in self.phases if phase.name in names and not phase.part_of)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do, or what not to do.
+
+    Attributes:
+        name: of the rule, such as "env_waits".
+        kind: "fault" (time that buys nothing), "option" (another way to build it) or "against" (what would slow this run).
+        text: what is the matter, in a sentence.
+        evidence: the numbers that say so.
+        places: the reader's own lines.
+        instead: what to write instead, as code or a sentence.
+        predicted_gain: times as fast in `metric`, 1.0 where it costs nothing here; None where nothing predicts it.
+        bound: no change of this part alone can exceed it (Amdahl); None where it is no part (a setting).
+        metric: what the gain is counted in.
+        choice: slots and variants of our trainers that do it, or settings of the config; empty where there is none.
+        notebook: the number of the notebook that explains it, such as "05"; "" where there is none.
+    """
+
+    name: str
+    kind: str
+    text: str
+    evidence: str
+    instead: str
+    predicted_gain: float | None
+    bound: float | None
+    places: tuple[Place, ...] = ()
+    metric: str = "steps a second"
+    choice: Mapping[str, Any] = field(default_factory=dict)
+    notebook: str = ""
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """`verdict` is "passed", "failed" or "not measured"; `note` says where the criterion itself misleads."""
+
+    name: str
+    asked: str
+    found: str
+    verdict: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A suggestion measured in pairs: the ratio and its 95 % interval, beside what was predicted."""
+
+    advice: str
+    choice: Mapping[str, Any]
+    predicted: float | None
+    ratio: float
+    low: float
+    high: float
+    aa_low: float
+    aa_high: float
+    verdict: str
+    learns: str
