@@ -7,8 +7,7 @@ once); where there is no environment it is a step of an optimizer. What was not 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 # In the order in which tables show them. A trainer may add its own, such as "advantages", or "update" and "iterations", which
 # are many parts in one call.
@@ -70,7 +69,8 @@ class Sync:
     """A call that makes the host wait for the device: on a GPU it costs the wait, on the CPU the call alone.
 
     Attributes:
-        call: as one would write it: ".item()", "float(t)", "if t", ".cpu()", ".numpy()", ".tolist()", "nonzero", "t[mask]", "print(t)".
+        call: as one would write it: ".item()", "float(t)", "if t", ".cpu()", ".numpy()", ".tolist()", "nonzero", "t[mask]",
+            "print(t)".
         count: in the counted steps.
         wait_s: seconds a call, as measured on the device; None where there is none.
     """
@@ -191,7 +191,8 @@ class DeviceUse:
     Attributes:
         utilisation: mean share of the sampling periods in which any kernel ran.
         memory: largest share of the device's memory in use, by all processes.
-        allocated, reserved: peak bytes of the allocator; `fragmentation` the share of the reserved bytes that were never allocated.
+        allocated, reserved: peak bytes of the allocator.
+        fragmentation: the share of the reserved bytes that were never allocated.
         retries: allocations that had to free cached blocks first.
     """
 
@@ -272,107 +273,3 @@ class Overhead:
 
     clock: float
     sampler: float
-
-
-@dataclass(frozen=True)
-class TrainerRun:
-    """The trainer behind a profile of ours; advice names its Choices."""
-
-    trainer: str
-    config: Any
-    choices: Any
-    source: Any
-    device: str
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """All that was measured; `advise` and `criteria` read nothing else.
-
-    Attributes:
-        what: "script", "block", "dqn" or "ppo".
-        seconds, steps, updates, episodes: of the clocked pass: wall seconds, env steps called, optimizer steps, resets.
-    """
-
-    what: str
-    name: str
-    device: str
-    seconds: float
-    steps: int
-    updates: int
-    episodes: int
-    phases: tuple[PhaseTime, ...]
-    lines: tuple[HotLine, ...] = ()
-    counted: Counted | None = None
-    trace: Trace | None = None
-    device_use: DeviceUse = field(default_factory=DeviceUse)
-    threads: ThreadProbe | None = None
-    peaks: Peaks | None = None
-    light: tuple[Light, ...] = ()
-    twins: Twins | None = None
-    overhead: Overhead | None = None
-    run: TrainerRun | None = None
-    machine: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    def share(self, *names: str) -> float:
-        """Share of the wall time of these phases together, in the run itself."""
-        return sum(phase.share for phase in self.phases if phase.name in names and not phase.part_of)
-
-
-@dataclass(frozen=True)
-class Advice:
-    """What to do, or what not to do.
-
-    Attributes:
-        name: of the rule, such as "env_waits".
-        kind: "fault" (time that buys nothing), "option" (another way to build it) or "against" (what would slow this run).
-        text: what is the matter, in a sentence.
-        evidence: the numbers that say so.
-        places: the reader's own lines.
-        instead: what to write instead, as code or a sentence.
-        predicted_gain: times as fast in `metric`, 1.0 where it costs nothing here; None where nothing predicts it.
-        bound: no change of this part alone can exceed it (Amdahl); None where it is no part (a setting).
-        metric: what the gain is counted in.
-        choice: slots and variants of our trainers that do it, or settings of the config; empty where there is none.
-        notebook: the number of the notebook that explains it, such as "05"; "" where there is none.
-    """
-
-    name: str
-    kind: str
-    text: str
-    evidence: str
-    instead: str
-    predicted_gain: float | None
-    bound: float | None
-    places: tuple[Place, ...] = ()
-    metric: str = "steps a second"
-    choice: Mapping[str, Any] = field(default_factory=dict)
-    notebook: str = ""
-
-
-@dataclass(frozen=True)
-class Criterion:
-    """`verdict` is "passed", "failed" or "not measured"; `note` says where the criterion itself misleads."""
-
-    name: str
-    asked: str
-    found: str
-    verdict: str
-    note: str
-
-
-@dataclass(frozen=True)
-class Applied:
-    """A suggestion measured in pairs: the ratio and its 95 % interval, beside what was predicted."""
-
-    advice: str
-    choice: Mapping[str, Any]
-    predicted: float | None
-    ratio: float
-    low: float
-    high: float
-    aa_low: float
-    aa_high: float
-    verdict: str
-    learns: str
