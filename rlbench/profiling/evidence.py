@@ -6,18 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlbench.profiling.records import (
-    Counted,
-    DeviceUse,
-    HotLine,
-    Light,
-    Overhead,
-    Peaks,
-    PhaseTime,
-    ThreadProbe,
-    Trace,
-    Twins,
-)
+from rlbench.profiling.limits import Light, Overhead, Peaks, Twins
+from rlbench.profiling.records import Counted, DeviceUse, HotLine, PhaseTime, ThreadProbe, Trace
 
 
 @dataclass(frozen=True)

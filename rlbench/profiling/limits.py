@@ -1,0 +1,67 @@
+"""What the machine could do, and what other settings would cost, as records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """What this machine does at its best, measured now.
+
+    Attributes:
+        matmul: operations a second by dtype name ("float32", "bfloat16", …).
+        copy: bytes a second read and written in copying a large tensor on the device.
+        upload, download: bytes a second between host and device, pinned; None without a device.
+        launch_s: seconds of the smallest operator; on CUDA until it is queued.
+        python_s: seconds of a Python function call.
+    """
+
+    device: str
+    matmul: Mapping[str, float]
+    copy: float
+    launch_s: float
+    python_s: float
+    upload: float | None = None
+    download: float | None = None
+
+
+@dataclass(frozen=True)
+class Light:
+    """A phase against the speed of light, a step: `floor_s` is the largest of what its arithmetic, its bytes and the calls of its
+    operators must take; `bound` says which ("arithmetic", "memory", "launches"); `share` is floor over measured."""
+
+    phase: str
+    flops: float
+    bytes: float
+    ops: float
+    seconds: float
+    floor_s: float
+    bound: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Twins:
+    """The networks' products rebuilt as layers and timed on this machine, now: what another width or minibatch would cost.
+
+    Attributes:
+        narrower: by divisor of all hidden widths, the time of (forward, backward, optimizer) over that of the network as it is.
+        acting: by the same divisor, the time of a forward pass to act over that as it is.
+        batches: by minibatch, seconds of a forward, backward and optimizer step; that of the run is among them.
+    """
+
+    narrower: Mapping[int, float]
+    acting: Mapping[int, float]
+    batches: Mapping[int, float]
+    hidden: tuple[int, ...]
+    batch: int
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """What the profile itself cost: `clock` share of the clocked pass by the clock's own calibrated price, `sampler` likewise."""
+
+    clock: float
+    sampler: float
