@@ -22,6 +22,8 @@ _LAZY = {
     "PPO": "rlbench.trainers.ppo",
     "load_prices": "rlbench.prices",
     "pack": "rlbench.actions",
+    "phase": "rlbench.phases",
+    "profile": "rlbench.profiling",
     "train_on_episodes": "rlbench.trainers.recorded",
 }
 
@@ -42,6 +44,8 @@ __all__ = [
     "envs",
     "load_prices",
     "pack",
+    "phase",
+    "profile",
     "train_on_episodes",
 ]
 

@@ -6,7 +6,8 @@
 
 A trainer marks its phases with `with phase("env"): ...`. Without an open clock that costs a fraction of a microsecond
 and does nothing. Times are exclusive: what runs in an inner phase counts for the inner one only, so the phases and
-"other" (everything outside a phase) add up to the wall time exactly. Only the thread that opened the clock counts.
+"other" (everything outside a phase) add up to the wall time exactly. Only the thread that opened the clock counts. Clocks
+nest: what runs in the inner one's block counts for both.
 
 With a CUDA device the clock synchronises at every border of a phase. Otherwise a phase would only show the time to
 launch its kernels and the next synchronisation would be charged for them; but this takes away the overlap of host and
@@ -52,17 +53,19 @@ class _Phase:
         self.clock._end()
 
 
-class _Current(threading.local):
+class Current(threading.local):
+    """The innermost open clock of each thread."""
+
     clock: PhaseClock | None = None
 
 
 _NOTHING = _Nothing()
-_current = _Current()
+current = Current()
 
 
 def phase(name: str) -> _Nothing | _Phase:
     """Context manager that counts its body as phase `name`; call it anew for each `with`."""
-    clock = _current.clock
+    clock = current.clock
     return _NOTHING if clock is None else _Phase(clock, name)
 
 
@@ -72,6 +75,8 @@ class PhaseClock:
     `device`: "cpu", or a CUDA device, which is then synchronised at every border. `now` returns nanoseconds.
     """
 
+    finds = free = False  # whether phases are found that the code does not name; whether one may begin here
+
     def __init__(self, device: str | torch.device = "cpu", *, now: Callable[[], int] = time.perf_counter_ns) -> None:
         self.device = torch.device(device)
         self.calls: dict[str, int] = {}
@@ -79,12 +84,13 @@ class PhaseClock:
         self._nanoseconds: dict[str, int] = {OTHER: 0}
         self._stack: list[str] = []  # OTHER at the bottom while open
         self._border = 0
+        self.outer: PhaseClock | None = None  # open around this one
 
     def __enter__(self) -> PhaseClock:
-        if _current.clock is not None:
-            raise RuntimeError("a PhaseClock is open in this thread already; close it before opening another")
+        if self._stack:
+            raise RuntimeError("this PhaseClock is open already; make another for a block inside its own")
         synchronize(self.device)
-        _current.clock = self
+        self.outer, current.clock = current.clock, self
         self._stack = [OTHER]
         self._border = self._now()
         return self
@@ -94,7 +100,7 @@ class PhaseClock:
     ) -> None:
         self._charge()
         self._stack = []
-        _current.clock = None
+        current.clock = self.outer  # kept here too: a phase that is left after this clock still ends in the outer one
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -123,12 +129,16 @@ class PhaseClock:
     def _begin(self, name: str) -> None:
         if name == OTHER:
             raise ValueError(f"phase name {OTHER!r} is reserved for the time outside all phases; choose another")
+        if self.outer is not None:
+            self.outer._begin(name)
         self._charge()
         self._nanoseconds.setdefault(name, 0)
         self.calls[name] = self.calls.get(name, 0) + 1
         self._stack.append(name)
 
     def _end(self) -> None:
+        if self.outer is not None:
+            self.outer._end()
         if len(self._stack) > 1:  # else the clock was closed inside the phase: nothing left to charge
             self._charge()
             self._stack.pop()

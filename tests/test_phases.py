@@ -127,8 +127,8 @@ def test_a_phase_left_after_its_clock_is_harmless(clock):
 
 
 def test_misuse_is_refused(clock):
-    with PhaseClock(now=clock):
-        with pytest.raises(RuntimeError, match="open in this thread"), PhaseClock(now=clock):
+    with PhaseClock(now=clock) as open_already:
+        with pytest.raises(RuntimeError, match="open already"), open_already:
             pass
         with pytest.raises(ValueError, match="reserved"), phase("other"):
             pass
@@ -161,3 +161,31 @@ def test_cuda_is_synchronised_at_every_border(clock, monkeypatch):
     with PhaseClock("cuda:0", now=clock), phase("a"), phase("b"):
         pass
     assert waits == ["cuda:0"] * 6  # open, a, b, end of b, end of a, close
+
+
+def test_clocks_nest(clock):
+    with PhaseClock(now=clock) as outer, phase("whole"):
+        clock.seconds(1)
+        with PhaseClock(now=clock) as inner:
+            clock.seconds(2)
+            with phase("part"):
+                clock.seconds(4)
+        clock.seconds(8)
+    assert inner.seconds == {"part": 4.0, "other": 2.0}
+    assert outer.seconds == {"whole": 11.0, "part": 4.0, "other": 0.0}
+
+
+def test_a_phase_left_after_the_inner_clock_ends_in_the_outer_one(clock):
+    def generator():
+        with phase("generator"):
+            yield
+
+    with PhaseClock(now=clock) as outer:
+        with PhaseClock(now=clock):
+            left_open = generator()
+            next(left_open)
+            clock.seconds(1)
+        clock.seconds(2)
+        left_open.close()
+        clock.seconds(4)
+    assert outer.seconds == {"generator": 3.0, "other": 4.0}

@@ -17,10 +17,10 @@ from rlbench.trainers.make import make_trainer
 
 PARTS = ("env", "action", "store", "sample", "transfer", "forward", "backward", "optimizer", "update", "sync")
 # A loop that runs many iterations in one call is one phase; its parts show under the Python loop.
-ORDER = (*PARTS, "iterations", "other")
+ORDER = (*PARTS, "iterations", "python", "other")
 PPO_ORDER = (
     *("env", "action", "store", "advantages", "old_log_probs", "sample", "transfer"),
-    *("forward", "backward", "optimizer", "update", "sync", "other"),
+    *("forward", "backward", "optimizer", "update", "sync", "python", "other"),
 )
 ORDERS = {"dqn": ORDER, "ppo": PPO_ORDER}  # by trainer
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from rlbench.envs.source import EnvSource
 from rlbench.machine import describe
+from rlbench.phases import phase
 from rlbench.speedups import Choices
 from rlbench.trainers.arguments import check_weights, rows_to_act_on
 from rlbench.trainers.evaluate import evaluate
@@ -113,9 +114,10 @@ class Trainer(ABC):
         self.progress = progress
         log = Logbook(self, progress, on_log, tensorboard)
         with log, interrupt_calls(self.stop), explain_out_of_memory(self, log), self.precision.setting(), self.backend:
-            while self.env_steps < self.config.total_timesteps and not self.stopping:
-                self.iterate(log)
-                log.step()
+            with phase("python"):  # what no phase within it names
+                while self.env_steps < self.config.total_timesteps and not self.stopping:
+                    self.iterate(log)
+                    log.step()
             return log.finish()
 
     def stop(self) -> None:

@@ -1,0 +1,170 @@
+"""From what the passes saw to one record: the evidence."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from rlbench.machine import describe
+from rlbench.profiling.evidence import Evidence, TrainerRun
+from rlbench.profiling.light import speed_of_light
+from rlbench.profiling.limits import Overhead
+from rlbench.profiling.peaks import measure_peaks
+from rlbench.profiling.records import PHASES, Counted, PhaseTime, Trace, Work
+from rlbench.profiling.session import Session
+from rlbench.profiling.twins import make_twins
+
+# Done for updates, not for steps of the env: PPO has thousands of steps between two rounds of updates.
+OF_UPDATES = ("sample", "transfer", "forward", "backward", "optimizer", "update", "advantages", "old_log_probs")
+
+
+def evidence_of(
+    session: Session,
+    what: str,
+    name: str,
+    *,
+    run: TrainerRun | None = None,
+    extra_work: Sequence[Work] = (),
+    parts: Sequence[PhaseTime] = (),
+) -> Evidence:
+    """What a session that is closed has seen, and this machine's peaks, measured now.
+
+    Args:
+        extra_work: arithmetic a step that no dispatcher sees, by phase; `ops` and the counts are those of one step.
+        parts: phases of a fused call, from another run.
+    """
+    seconds = sum(each.spent for each in session.clock_passes())
+    steps, updates = _counts(session)
+    phases = phase_times(session, seconds)
+    counted = _counted(session, phases, steps, updates)
+    on_clock = bool(seconds and session.clock.calls)
+    peaks = measure_peaks(session.device) if on_clock else None
+    light = speed_of_light(phases, counted, steps, peaks, extra_work) if peaks and steps and counted else ()
+    batch = _batch(counted)
+    return Evidence(
+        what=what,
+        name=name,
+        device=str(session.device),
+        seconds=seconds,
+        steps=steps,
+        updates=updates,
+        episodes=session.clock.episodes,
+        phases=(*phases, *parts),
+        lines=session.sampler.lines(),
+        counted=counted,
+        trace=_trace(session, phases, steps, updates),
+        device_use=session.device_sampler.use(),
+        threads=None if session.of("threads") is None else session.of("threads").probing.probe(),
+        peaks=peaks,
+        light=light,
+        twins=make_twins(counted.products, batch, session.device) if counted and batch else None,
+        overhead=_overhead(session, seconds),
+        run=run,
+        machine=describe(steal_interval_s=0).to_dict(),
+        notes=(*session.notes, *_notes(session, updates)),
+    )
+
+
+def phase_times(session: Session, seconds: float) -> tuple[PhaseTime, ...]:
+    """Own time of each phase, in the order of the tables; those of a trainer's own stand before what lies between phases."""
+    clock = session.clock
+    spent = clock.settled(session.sampler.gaps)
+    order = {name: place for place, name in enumerate(PHASES)}
+    rest = order["sync"]
+    names = sorted(spent, key=lambda name: order.get(name, rest - 0.5))
+    return tuple(
+        PhaseTime(
+            name,
+            spent[name],
+            spent[name] / seconds if seconds else 0.0,
+            clock.calls.get(name, 0),
+            clock.cpu_ns[name] / 1e9 if name in clock.cpu_ns else None,
+        )
+        for name in names
+        if spent[name] or name == "other"
+    )
+
+
+def _counts(session: Session) -> tuple[int, int]:
+    """Steps and updates in the clocked passes; without an env, steps are those of the optimizer."""
+    if session.counter is not None:
+        return session.steps, session.updates
+    clock = session.clock
+    return clock.steps or clock.updates, clock.updates
+
+
+def _counted(session: Session, phases: Sequence[PhaseTime], steps: int, updates: int) -> Counted | None:
+    """The counting pass, its counts as if it had had as many updates a step as the clocked pass."""
+    done = session.of("counting")
+    if done is None or not (done.steps or done.updates):
+        return None
+    counted = session.counting.counted(_seconds_a_step(phases, steps, updates, done.steps, done.updates))
+    if not (steps and updates and counted.steps and counted.updates):
+        return counted
+    factor = (updates / steps) / (counted.updates / counted.steps)
+
+    def rated(rows: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(
+            dataclasses.replace(row, per_step=row.per_step * factor) if row.phase in OF_UPDATES else row for row in rows
+        )
+
+    work = tuple(
+        Work(w.phase, round(w.flops * factor), round(w.bytes * factor), round(w.ops * factor))
+        if w.phase in OF_UPDATES
+        else w
+        for w in counted.work
+    )
+    return dataclasses.replace(counted, syncs=rated(counted.syncs), op_lines=rated(counted.op_lines), work=work)
+
+
+def _seconds_a_step(
+    phases: Sequence[PhaseTime], steps: int, updates: int, some: int, with_updates: int
+) -> float | None:
+    """What steps with that many updates among them take by the clock; None where the clock saw none of them."""
+    learning = sum(phase.seconds for phase in phases if phase.name in OF_UPDATES)
+    collecting = sum(phase.seconds for phase in phases) - learning
+    if not steps or not some:
+        return None
+    of_updates = with_updates * learning / updates if updates else 0.0
+    return collecting / steps + of_updates / some
+
+
+def _trace(session: Session, phases: Sequence[PhaseTime], steps: int, updates: int) -> Trace | None:
+    done = session.of("trace")
+    if done is None:
+        return None
+    return session.tracing.trace(_seconds_a_step(phases, steps, updates, done.steps, done.updates))
+
+
+def _batch(counted: Counted | None) -> int:
+    """The minibatch: what most products of learning have as their batch; 0 where nothing is learnt."""
+    calls: dict[int, int] = {}
+    for product in counted.products if counted else ():
+        if product.learning and not product.convolution:
+            calls[product.batch] = calls.get(product.batch, 0) + product.calls
+    return max(calls, key=lambda batch: calls[batch], default=0)
+
+
+def _overhead(session: Session, seconds: float) -> Overhead | None:
+    if not seconds:
+        return None
+    phases = sum(session.clock.calls.values())
+    return Overhead(phases * session.clock_cost_s / seconds, session.sampler.cost_s / seconds)
+
+
+def _notes(session: Session, updates: int) -> list[str]:
+    notes = []
+    if not session.clock.calls:
+        notes.append(
+            "No env's step, module, backward or optimizer was called in this thread while the clock ran: nothing to tell apart. "
+            'Name parts with `with rlbench.phase("name"):`.'
+        )
+    if any(each.name == "warm-up" for each in session.passes):
+        notes.append("The run ended before learning began, or soon after: shares are those of its start.")
+    elif not updates and session.clock.calls:
+        notes.append("No optimizer's step was seen: the shares are those of acting alone.")
+    for name, lost in (("counting", "synchronisations, operators and arithmetic"), ("trace", "operators by self time")):
+        if session.of(name) is None:
+            notes.append(f"The run was over before the {name} pass: {lost} were not measured.")
+    return notes
