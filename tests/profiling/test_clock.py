@@ -1,0 +1,191 @@
+import pytest
+import torch
+
+from rlbench.phases import PhaseClock, phase
+from rlbench.profiling.clock import RecordingClock
+
+
+class Clock:
+    """A clock that stands still until told to move; nanoseconds."""
+
+    def __init__(self):
+        self.now = 0
+
+    def __call__(self):
+        return self.now
+
+    def seconds(self, amount):
+        self.now += int(amount * 1e9)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def recording(clock):
+    return RecordingClock(now=clock, cpu=lambda: clock.now // 2)
+
+
+def call(recorder, clock, name, seconds, grad=True, step=True):
+    with torch.set_grad_enabled(grad):
+        recorder.find(name, step=step)
+        clock.seconds(seconds)
+        recorder.lose()
+
+
+def dqn_iteration(recorder, clock, learn=True):
+    """0.5 s of storing and sampling, then a forward pass of target and online network, and so on."""
+    call(recorder, clock, "forward", 1, grad=False)  # the action
+    clock.seconds(0.25)  # argmax
+    call(recorder, clock, "env", 2)
+    clock.seconds(0.5)
+    if learn:
+        call(recorder, clock, "forward", 3, grad=False)  # the target network
+        call(recorder, clock, "forward", 4)
+        clock.seconds(0.125)  # the loss
+        call(recorder, clock, "backward", 8)
+        clock.seconds(0.0625)  # clipping
+        call(recorder, clock, "optimizer", 16)
+        clock.seconds(32)  # logging
+
+
+def test_gaps_of_a_dqn_are_named_by_their_neighbours(clock):
+    with recording(clock) as recorder:
+        call(recorder, clock, "env", 1, step=False)  # reset
+        for _ in range(3):
+            dqn_iteration(recorder, clock)
+        call(recorder, clock, "env", 0)
+    spent = recorder.settled({"store": 1, "sample": 3, "": 9})
+    assert spent == {
+        "env": 1 + 3 * 2.0,
+        "action": 3 * 1.25,
+        "forward": 3 * 7.125,
+        "backward": 3 * 8.0,
+        "optimizer": 3 * 16.0625,
+        "python": 3 * 32.0,
+        "store": pytest.approx(3 * 0.125),
+        "sample": pytest.approx(3 * 0.375),
+        "other": 0.0,
+    }
+    assert sum(spent.values()) == pytest.approx(clock.now / 1e9)
+    assert (recorder.steps, recorder.updates, recorder.episodes) == (4, 3, 1)
+    assert recorder.calls == {"env": 5, "action": 3, "forward": 6, "backward": 3, "optimizer": 3}
+
+
+def test_without_updates_what_follows_a_step_is_storing(clock):
+    with recording(clock) as recorder:
+        for _ in range(2):
+            dqn_iteration(recorder, clock, learn=False)
+        call(recorder, clock, "env", 0)
+    assert recorder.settled({}) == {"env": 4.0, "action": 1.25 + 1.25, "store": 1.0, "other": 0.0}
+
+
+def test_what_comes_after_the_last_certain_call_is_other(clock):
+    with recording(clock) as recorder:
+        clock.seconds(4)
+        call(recorder, clock, "env", 1)
+        clock.seconds(2)
+    assert recorder.settled({}) == {"env": 1.0, "other": 6.0}
+
+
+def test_epochs_over_a_rollout_sample_between_updates(clock):
+    with recording(clock) as recorder:
+        call(recorder, clock, "env", 1)
+        for _ in range(2):
+            clock.seconds(1)
+            call(recorder, clock, "forward", 2)
+            call(recorder, clock, "backward", 4)
+            call(recorder, clock, "optimizer", 8)
+    found = recorder.settled({"store": 1, "sample": 1})
+    assert found == {
+        "env": 1.0,
+        "store": 0.5,
+        "sample": 1.5,
+        "forward": 4.0,
+        "backward": 8.0,
+        "optimizer": 16.0,
+        "other": 0.0,
+    }
+
+
+def test_phases_that_the_code_names_win(clock):
+    with recording(clock) as recorder, phase("python"):
+        with phase("action"):
+            call(recorder, clock, "forward", 1)
+        with phase("env"):
+            call(recorder, clock, "env", 2)
+        clock.seconds(4)
+    assert recorder.settled({}) == {"python": 4.0, "action": 1.0, "env": 2.0, "other": 0.0}
+    assert recorder.steps == 1
+
+
+def test_a_pause_counts_nothing_but_keeps_what_is_open(clock):
+    with recording(clock) as recorder:
+        recorder.find("env")
+        clock.seconds(1)
+        recorder.pause()
+        clock.seconds(10)
+        recorder.lose()
+        dqn_iteration(recorder, clock)
+        recorder.resume()
+        clock.seconds(2)
+        call(recorder, clock, "env", 4)
+    assert sum(recorder.settled({}).values()) == 7.0
+    assert (recorder.steps, recorder.updates) == (2, 0)
+    assert recorder.borders == {"env": 3, "optimizer": 1}
+
+
+def test_a_border_is_told_and_its_time_is_not_counted(clock):
+    reached = []
+
+    def border():
+        clock.seconds(100)
+        reached.append(recorder.border_of)
+
+    with PhaseClock(now=clock) as plain, recording(clock) as around, recording(clock) as recorder:
+        recorder.on_border = border
+        dqn_iteration(recorder, clock)
+        call(recorder, clock, "env", 1, step=False)
+    assert reached == ["env", "optimizer"]
+    whole = 1 + 0.25 + 2 + 0.5 + 3 + 4 + 0.125 + 8 + 0.0625 + 16 + 32 + 1
+    assert sum(recorder.settled({}).values()) == pytest.approx(whole)
+    assert sum(around.settled({}).values()) == pytest.approx(whole)
+    assert plain.total == pytest.approx(whole + 200)
+
+
+def test_the_processor_time_of_the_env_is_kept(clock):
+    with recording(clock) as recorder:
+        call(recorder, clock, "env", 3)
+    assert recorder.cpu_ns == {"env": 1.5e9}
+
+
+def test_a_call_within_a_call_counts_for_the_outer(clock):
+    with recording(clock) as recorder:
+        recorder.find("env")
+        call(recorder, clock, "env", 1)
+        call(recorder, clock, "forward", 2)
+        recorder.lose()
+    assert recorder.settled({}) == {"env": 3.0, "other": 0.0}
+    assert recorder.steps == 1
+
+
+def test_the_phase_of_a_loop_is_known_from_its_second_turn_on(clock):
+    seen = []
+
+    def iteration():
+        recorder.find("forward")
+        seen.append(recorder.phase)
+        recorder.lose()
+        call(recorder, clock, "env", 1)
+        seen.append(recorder.phase)
+        call(recorder, clock, "forward", 1)
+        seen.append(recorder.phase)
+        call(recorder, clock, "backward", 1)
+        seen.append(recorder.phase)
+        call(recorder, clock, "optimizer", 1)
+
+    with recording(clock) as recorder, torch.enable_grad():
+        for _ in range(3):
+            iteration()
+    assert seen[8:] == ["action", "gap", "forward", "optimizer"]
