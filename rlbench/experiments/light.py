@@ -23,10 +23,16 @@ def update_flops(widths: Sequence[int], batch_size: int, double_dqn: bool = True
     return batch_size * ((3 if double_dqn else 2) * forward + backward)
 
 
-def square_product(size: int, device: str | torch.device = "cpu") -> Callable[[], object]:
-    """A float32 product of two `size`-square matrices into memory that is there: 2 size³ operations."""
-    left, right = (torch.randn((size, size), generator=torch.Generator().manual_seed(k)).to(device) for k in (0, 1))
+def square_product(
+    size: int, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
+) -> Callable[[], object]:
+    """A product of two `size`-square matrices into memory that is there: 2 size³ operations."""
+    left, right = (_square(size, seed).to(device, dtype) for seed in (0, 1))
     return partial(torch.mm, left, right, out=torch.empty_like(left))
+
+
+def _square(size: int, seed: int) -> torch.Tensor:
+    return torch.randn((size, size), generator=torch.Generator().manual_seed(seed), dtype=torch.float32, device="cpu")
 
 
 def peak_sizes(device: str | torch.device = "cpu") -> tuple[int, ...]:
@@ -34,13 +40,18 @@ def peak_sizes(device: str | torch.device = "cpu") -> tuple[int, ...]:
     return (512, 1024, 2048, 4096) if torch.device(device).type == "cuda" else (256, 512, 1024)
 
 
-def matmul_peak(device: str | torch.device = "cpu", sizes: Sequence[int] | None = None, repeats: int = 5) -> float:
-    """Floating-point operations a second of square float32 products, the best of some sizes and times: the peak as measured."""
-    return max(_best_rate(size, device, repeats) for size in sizes or peak_sizes(device))
+def matmul_peak(
+    device: str | torch.device = "cpu",
+    sizes: Sequence[int] | None = None,
+    repeats: int = 5,
+    dtype: torch.dtype = torch.float32,
+) -> float:
+    """Floating-point operations a second of square products, the best of some sizes and times: the peak as measured."""
+    return max(_best_rate(size, device, repeats, dtype) for size in sizes or peak_sizes(device))
 
 
-def _best_rate(size: int, device: str | torch.device, repeats: int) -> float:
-    product, times = square_product(size, device), []
+def _best_rate(size: int, device: str | torch.device, repeats: int, dtype: torch.dtype) -> float:
+    product, times = square_product(size, device, dtype), []
     for _ in range(repeats + 1):  # the first one loads what it needs
         synchronize(device)
         start = time.perf_counter()

@@ -16,6 +16,8 @@ class Peaks:
         upload, download: bytes a second between host and device, pinned; None without a device.
         launch_s: seconds of the smallest operator; on CUDA until it is queued.
         python_s: seconds of a Python function call.
+        cache: as `copy`, at the size at which it is fastest: no memory of this machine is quicker; None: as `copy`.
+        least_s: as `launch_s`, called from C++ as backward does: no operator is quicker; None: as `launch_s`.
     """
 
     device: str
@@ -25,6 +27,8 @@ class Peaks:
     python_s: float
     upload: float | None = None
     download: float | None = None
+    cache: float | None = None
+    least_s: float | None = None
 
 
 @dataclass(frozen=True)
