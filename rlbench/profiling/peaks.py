@@ -11,7 +11,6 @@ from collections.abc import Callable
 from itertools import repeat
 
 import torch
-from torch import Tensor
 
 from rlbench.experiments.light import matmul_peak, peak_sizes
 from rlbench.profiling.limits import Peaks
@@ -22,6 +21,7 @@ CPU_TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 CUDA_TYPES = {**CPU_TYPES, "float16": torch.float16}
 MIB = 2**20
 ENOUGH_S = 0.1  # of repetitions of one call; on a busy machine there are fewer of them
+LONG_S = 0.5  # for products of one size
 FEW = 300  # kernels that can be queued without waiting for room
 
 _measured: dict[tuple[str, int, bool], Peaks] = {}
@@ -96,11 +96,14 @@ def matmul_rates(device: torch.device, repeats: int) -> dict[str, float]:
 
 
 def _matmul_rate(device: torch.device, repeats: int, dtype: torch.dtype) -> float:
-    best = 0.0
-    for size in peak_sizes(device):
-        if best and 2 * size**3 / best > ENOUGH_S / 2:  # some processors have no instructions for a type
+    sizes = peak_sizes(device)
+    best = matmul_peak(device, sizes[:1], repeats, dtype)
+    for size in sizes:
+        product_s = 2 * size**3 / best
+        if product_s * repeats > LONG_S:  # some processors have no instructions for a type
             break
-        best = max(best, matmul_peak(device, (size,), repeats, dtype))
+        often = max(repeats, min(200, int(ENOUGH_S / 2 / product_s)))  # where others run too, a few would tell little
+        best = max(best, matmul_peak(device, (size,), often, dtype))
     return best
 
 
