@@ -114,12 +114,17 @@ class Product:
 
 @dataclass(frozen=True)
 class Work:
-    """Counted floating-point operations, bytes read and written by operators, and operators, of a phase in the counted steps."""
+    """Counted floating-point operations, bytes read and written by operators, and operators, of a phase in the counted steps.
+
+    Attributes:
+        dtype: in which most of its matrix products were computed, "bfloat16" under autocast for one.
+    """
 
     phase: str
     flops: int
     bytes: int
     ops: int
+    dtype: str = "float32"
 
 
 @dataclass(frozen=True)
