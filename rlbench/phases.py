@@ -19,6 +19,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import TracebackType
 
 import torch
@@ -53,20 +54,32 @@ class _Phase:
         self.clock._end()
 
 
+class Handles(dict):
+    """The context manager of each phase name of a clock, made once: `phase` is called often."""
+
+    def __init__(self, make: Callable[[str], AbstractContextManager]) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, name: str) -> AbstractContextManager:
+        self[name] = made = self.make(name)
+        return made
+
+
 class Current(threading.local):
     """The innermost open clock of each thread."""
 
     clock: PhaseClock | None = None
 
 
-_NOTHING = _Nothing()
+NOTHING = _Nothing()
 current = Current()
 
 
-def phase(name: str) -> _Nothing | _Phase:
-    """Context manager that counts its body as phase `name`; call it anew for each `with`."""
+def phase(name: str) -> AbstractContextManager:
+    """Context manager that counts its body as phase `name`; call it anew for each `with`, so that it finds the clock of now."""
     clock = current.clock
-    return _NOTHING if clock is None else _Phase(clock, name)
+    return NOTHING if clock is None else clock.handles[name]
 
 
 class PhaseClock:
@@ -75,11 +88,12 @@ class PhaseClock:
     `device`: "cpu", or a CUDA device, which is then synchronised at every border. `now` returns nanoseconds.
     """
 
-    finds = free = False  # whether phases are found that the code does not name; whether one may begin here
+    finds = False  # whether phases are found that the code does not name
 
     def __init__(self, device: str | torch.device = "cpu", *, now: Callable[[], int] = time.perf_counter_ns) -> None:
         self.device = torch.device(device)
         self.calls: dict[str, int] = {}
+        self.handles = Handles(lambda name: _Phase(self, name))
         self._now = now
         self._nanoseconds: dict[str, int] = {OTHER: 0}
         self._stack: list[str] = []  # OTHER at the bottom while open

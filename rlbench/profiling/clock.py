@@ -1,230 +1,249 @@
 """The clock of a profile: phases that the code names, phases that are found unaided, and the gaps between those.
 
-What lies between phases is named by its neighbours: see `gaps.py`.
+What lies between phases is named by its neighbours: see `gaps.py`. A phase costs the clock about a microsecond, so that it may
+run through a whole training; hence one small object for each name, no checks on the way, and a pause by keeping what was counted
+before it and coming back to that.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from types import TracebackType
 
 import torch
 
-from rlbench.phases import OTHER, PhaseClock, current
-from rlbench.profiling.gaps import (
-    ACTING,
-    DECISIVE,
-    ENV,
-    FORWARD,
-    GAP,
-    LEARNING,
-    OPTIMIZER,
-    PYTHON,
-    TO_SPLIT,
-    names_of,
-)
+from rlbench.phases import NOTHING, OTHER, Handles, PhaseClock, current
+from rlbench.profiling.accounts import Account, Decisive, Ranged, Several, Timed
+from rlbench.profiling.gaps import ACTING, ENV, FORWARD, GAP, LEARNING, OPTIMIZER, PYTHON, TO_SPLIT, names_of, split
+from rlbench.profiling.records import PHASES
 
-FREE = (OTHER, PYTHON)  # where a phase may be found unaided: everywhere else the code has said what it does
+RESET = "reset"  # found unaided: of the phase env, but no step
+UPDATES = (OPTIMIZER, "update")
 BORDERS = (ENV, OPTIMIZER, "update", "iterations")  # at the end of these a step is over, or a good part of one
+DECISIVE = ("backward", RESET, *BORDERS)
+# Parts of a step: begun and over again within it, so that looking away cannot lose one that stays open.
+SHORT = {*PHASES, RESET, ACTING, LEARNING} - {*BORDERS, PYTHON, OTHER}
+PHASES_OF_THE_LOOP, RANGES, BORDERS_ALONE = "phases", "ranges", "borders"
 
 
 class RecordingClock(PhaseClock):
     """A PhaseClock that resolves gaps, counts steps, tells borders, and can be paused.
 
     Attributes:
-        steps, updates, episodes: calls of an env's `step`, of an optimizer's (or of a fused update), and of `reset`, while
-            not paused.
+        on_border: called where a step of an env or of an optimizer is over, once `wake` (nanoseconds) has come; its own time is
+            not counted.
         borders: how many there were so far, paused or not, by what was over: a step of an env, or of an optimizer; `border_of`
             says what the last one was.
-        on_border: called where a step of an env or of an optimizer is over; its own time is not counted.
-        cpu_ns: by phase, processor nanoseconds of the thread; measured for "env" alone, since asking costs.
-        ranges: whether phases are shown to torch's profiler.
+        around: the recording clocks that are open around this one.
+        owner: the session that reads it.
     """
 
     finds = True
 
     def __init__(self, *, now: Callable[[], int] = time.perf_counter_ns, cpu: Callable[[], int] = time.thread_time_ns):
         super().__init__("cpu", now=now)
-        self._cpu = cpu
+        self.now, self.cpu = now, cpu
         self.on_border: Callable[[], None] | None = None
-        self.border_of, self._stepping = "", True
-        self.borders = {ENV: 0, OPTIMIZER: 0}
-        self.ranges = self.paused = False
-        self.around: list[RecordingClock] = []  # open around this one
-        self.owner: object = None  # the session that reads it
-        self._found: list[bool] = []  # of the calls found unaided that are open, which of them are phases
-        self._ranges: list[torch.profiler.record_function] = []
-        self._memory: dict[tuple[str, int, str], str] = {}
+        self.wake: float = 0
+        self.border_of, self.borders = "", {ENV: 0, OPTIMIZER: 0}
+        self.around: list[RecordingClock] = []
+        self.owner: object = None
+        self.paused = False
+        self.memory: dict[tuple[str, int, str], str] = {}
+        self.stack: list[Account] = []
+        self._begun: list[AbstractContextManager] = []  # by a plain clock within this one
+        self.show(PHASES_OF_THE_LOOP)
         self.clear()
 
     def clear(self) -> None:
         """Forget what was counted, not what is open nor how gaps were named."""
-        self._nanoseconds, self.calls = {OTHER: 0}, {}
-        self.cpu_ns: dict[str, int] = {}
-        self.steps = self.updates = self.episodes = 0
-        self._last = ""  # the decisive call before
-        self._pieces: list[list] = []  # since then: [kind, nanoseconds]
-        self._cpu_start = 0
+        self._kept: dict[str, Account] = {}
+        for account in getattr(self, "accounts", {}).values():
+            account.clear()
+        self.accounts: dict[str, Account] = getattr(self, "accounts", {})
+        self.last = ""  # the decisive call before
+        self.pieces: list[Account] = []  # since then
 
-    @property
-    def phase(self) -> str:
-        """Where the thread is now, readable from others: a phase's name or the best guess, "gap" where there is none."""
-        stack = self._stack
-        top = stack[-1] if stack else OTHER
-        if top == PYTHON:
-            return PYTHON
-        if top not in (OTHER, ACTING, LEARNING):
-            return top
-        known = self._memory.get((self._last, len(self._pieces), GAP if top == OTHER else top), "")
-        return (GAP if top == OTHER else FORWARD) if known in ("", TO_SPLIT) else known
+    def show(self, what: str) -> None:
+        """What is looked at: all phases, all of them and torch's profiler told, or the ends of steps alone."""
+        self.shows = what
+        makers = {
+            PHASES_OF_THE_LOOP: self._handle,
+            RANGES: lambda name: Ranged(self._handle(name), shown(name)),
+            BORDERS_ALONE: lambda name: NOTHING if name in SHORT else self._handle(name),
+        }
+        self.handles = Handles(makers[what])
 
-    @property
-    def free(self) -> bool:
-        """Whether a phase may be found unaided here."""
-        return bool(self._stack) and self._stack[-1] in FREE
+    def account(self, name: str) -> Account:
+        if name not in self.accounts:
+            self.accounts[name] = Account(name, free=name == PYTHON)
+        return self.accounts[name]
 
-    def pause(self) -> None:
-        """Stop counting, in the clocks around this one too: something slow is about to watch."""
-        for clock in (self, *self.around):
-            clock._charge()
-            clock.paused = True
+    def _handle(self, name: str) -> AbstractContextManager:
+        """What `with` takes for a phase, in this clock and those around it."""
+        clocks = self._all_around()
+        return Several([clock._own(name) for clock in (*clocks, self)]) if clocks else self._own(name)
 
-    def resume(self) -> None:
-        for clock in (self, *self.around):
-            clock.paused = False
-            clock._border = clock._now()
+    def _own(self, name: str) -> AbstractContextManager:
+        if name == OTHER:
+            raise ValueError(f"phase name {OTHER!r} is reserved for the time outside all phases; choose another")
+        if name in (ACTING, LEARNING):
+            return Timed(self, None, name)
+        if name in DECISIVE:
+            return Decisive(self, self.account(ENV if name == RESET else name), name)
+        return Timed(self, self.account(name), name)
+
+    def _all_around(self) -> list[PhaseClock]:
+        clocks, clock = [], self.outer
+        while clock is not None:
+            clocks.append(clock)
+            clock = clock.outer
+        return clocks
+
+    def finding(self, name: str) -> AbstractContextManager:
+        """A call that was found unaided begins: a phase, or nothing where the code around has said what it does. `name` may be
+        "forward", whose pieces are named later, or "reset"."""
+        if name == FORWARD:
+            name = LEARNING if torch.is_grad_enabled() else ACTING
+        if not self.around:
+            return self.handles[name] if self.top.free else NOTHING
+        return Several([clock._own(name) for clock in (*self.around, self) if clock.top.free])
 
     def __enter__(self) -> RecordingClock:
-        super().__enter__()
-        self.around = []
-        clock = self.outer
-        while clock is not None:
-            if isinstance(clock, RecordingClock):
-                self.around.append(clock)
-            clock = clock.outer
+        if self.stack:
+            raise RuntimeError("this clock is open already; make another for a block inside its own")
+        self.outer, current.clock = current.clock, self
+        self.around = [clock for clock in self._all_around() if isinstance(clock, RecordingClock)]
+        self.stack = [Account(GAP, free=True)]
+        self.show(PHASES_OF_THE_LOOP)
+        self.border = self.now()
+        self.at_bottom()
         return self
 
-    def find(self, name: str, *, step: bool = True) -> None:
-        """A call that was found unaided begins; `lose` ends it. Within a phase that is no part of the loop's own it counts for
-        that. `name` may be "forward": the pieces are then named later."""
-        for clock in self.around:
-            clock._find(name, step)
-        self._find(name, step)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.charge()
+        self.stack = []
+        current.clock = self.outer
 
-    def _find(self, name: str, step: bool) -> None:
-        opens = self.free
-        self._found.append(opens)
-        if opens:
-            if name == FORWARD:
-                name = LEARNING if torch.is_grad_enabled() else ACTING
-            self._open(name, step)
+    def charge(self) -> int:
+        """Give the time since the last border to what is on top; the time now."""
+        now = self.now()
+        self.top.ns += now - self.border
+        self.border = now
+        return now
 
-    def lose(self) -> None:
-        for clock in self.around:
-            clock._lose()
-        self._lose()
+    def at_bottom(self) -> None:
+        """Outside all phases: a new gap begins."""
+        self.stack[0] = self.top = gap = Account(GAP, free=True)
+        self.pieces.append(gap)
 
-    def _lose(self) -> None:
-        if self._found and self._found.pop():
-            self._close()
+    def resolve(self, reached: str) -> None:
+        """Name the pieces since the last decisive call, now that the next one is known."""
+        for place, (name, piece) in enumerate(zip(names_of(self.last, reached, self.pieces), self.pieces, strict=True)):
+            account = self.account(name)
+            account.ns += piece.ns
+            account.calls += piece.name != GAP
+            if self.shows != BORDERS_ALONE:
+                self.memory[self.last, place, piece.name] = name
+        self.pieces = []
 
-    def _begin(self, name: str) -> None:
-        if name == OTHER:
-            super()._begin(name)  # refuses
-        if self.outer is not None:
-            self.outer._begin(name)
-        self._open(name, True)
-
-    def _end(self) -> None:
-        if self.outer is not None:
-            self.outer._end()
-        self._close()
-
-    def _open(self, name: str, step: bool) -> None:
-        self._charge()
-        if name in DECISIVE and name not in self._stack:
-            self._resolve(name)
-        if not self.paused:
-            self._count(name, step)
-        if name in BORDERS:
-            self._stepping = step
-        self._stack.append(name)
-        if self.ranges:
-            shown = FORWARD if name in (ACTING, LEARNING) else name
-            self._ranges.append(torch.profiler.record_function(shown))
-            self._ranges[-1].__enter__()
-
-    def _count(self, name: str, step: bool) -> None:
-        if name in (ACTING, LEARNING):
-            return
-        self._nanoseconds.setdefault(name, 0)
-        self.calls[name] = self.calls.get(name, 0) + 1
-        if name == ENV:
-            self._cpu_start = self._cpu()
-            if ENV not in self._stack:
-                self.steps, self.episodes = self.steps + step, self.episodes + (not step)
-        elif name in (OPTIMIZER, "update"):
-            self.updates += step
-
-    def _close(self) -> None:
-        if len(self._stack) <= 1:  # the clock was closed inside the phase
-            return
-        self._charge()
-        name = self._stack.pop()
-        if self._ranges:
-            self._ranges.pop().__exit__(None, None, None)
-        if name in DECISIVE:
-            self._last, self._pieces = name, []
-            if name == ENV and not self.paused:
-                self.cpu_ns[ENV] = self.cpu_ns.get(ENV, 0) + self._cpu() - self._cpu_start
-        if name in BORDERS and self._stepping and self._stack[-1] in FREE:
-            self._reach(name)
-
-    def _reach(self, name: str) -> None:
+    def reach(self, name: str) -> None:
         """A border: whatever is done there is not on the clock, nor on those around it."""
         self.border_of = ENV if name == ENV else OPTIMIZER
         self.borders[self.border_of] += 1
-        if self.on_border is not None and current.clock is self:
+        if self.border >= self.wake and self.on_border is not None and self.top.free:
             self.on_border()
             for clock in (self, *self.around):
-                clock._border = clock._now()
+                clock.border = clock.now()
 
-    def _charge(self) -> None:
-        now = self._now()
-        if self._stack:
-            top, spent = self._stack[-1], 0 if self.paused else now - self._border
-            if top in (OTHER, ACTING, LEARNING):
-                kind = GAP if top == OTHER else top
-                if self._pieces and self._pieces[-1][0] == kind:
-                    self._pieces[-1][1] += spent
-                else:
-                    self._pieces.append([kind, spent])
-            else:
-                self._nanoseconds[top] = self._nanoseconds.get(top, 0) + spent
-        self._border = now
+    def pause(self) -> None:
+        """Keep what was counted so far, in the clocks around this one too: something slow is about to watch."""
+        for clock in (self, *self.around):
+            if not clock.paused:
+                if clock.stack:
+                    clock.charge()
+                clock._kept, clock.paused = clock._totals(), True
 
-    def _resolve(self, reached: str) -> None:
-        """Name the pieces since the last decisive call, now that the next one is known."""
-        names = names_of(self._last, reached, self._pieces)
-        for place, (name, (kind, spent)) in enumerate(zip(names, self._pieces, strict=True)):
-            self._nanoseconds[name] = self._nanoseconds.get(name, 0) + spent
-            self._memory[self._last, place, kind] = name
-            if kind != GAP and not self.paused:
-                self.calls[name] = self.calls.get(name, 0) + 1
-        self._pieces = []
+    def resume(self) -> None:
+        """Go on from what was counted when it was paused."""
+        for clock in (self, *self.around):
+            if clock.paused:
+                for name, account in clock.accounts.items():
+                    account.take(clock._kept.get(name))
+                clock.account(OTHER).take(clock._kept.get(OTHER))
+                for piece in clock.pieces:
+                    piece.ns = 0
+                clock.paused = False
+            clock.border = clock.now()
+
+    def _totals(self) -> dict[str, Account]:
+        """Copies of all accounts; pieces not named yet count for what the loop's last turn says."""
+        totals = {name: account.copy() for name, account in self.accounts.items()}
+        for place, piece in enumerate(self.pieces):
+            known = self.memory.get((self.last, place, piece.name), OTHER if piece.name == GAP else FORWARD)
+            totals.setdefault(known, Account(known)).ns += piece.ns
+        totals.setdefault(OTHER, Account(OTHER))
+        return totals
+
+    @property
+    def totals(self) -> Mapping[str, Account]:
+        return self._kept if self.paused else self._totals()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often each phase was entered."""
+        return {name: account.calls for name, account in self.totals.items() if account.calls}
+
+    @property
+    def steps(self) -> int:
+        return self._total(ENV).steps
+
+    @property
+    def episodes(self) -> int:
+        """Calls of `reset`, as far as they were found unaided."""
+        return self._total(ENV).resets
+
+    @property
+    def updates(self) -> int:
+        return sum(self._total(name).steps for name in UPDATES)
+
+    @property
+    def env_cpu_s(self) -> float | None:
+        """Processor seconds of the thread in the env, from one call in every few; None where there was none."""
+        env = self._total(ENV)
+        return None if not env.looked_ns else env.cpu_ns / env.looked_ns * env.ns / 1e9
+
+    def _total(self, name: str) -> Account:
+        return self.totals.get(name) or Account(name)
+
+    @property
+    def phase(self) -> str:
+        """Where the thread is now, readable from others: a phase's name or the best guess, "gap" where there is none; "" while
+        the clock looks away."""
+        if self.shows == BORDERS_ALONE:
+            return ""
+        top = self.top
+        if top.name not in (GAP, ACTING, LEARNING):
+            return top.name
+        known = self.memory.get((self.last, len(self.pieces) - 1, top.name), "")
+        return (GAP if top.name == GAP else FORWARD) if known in ("", TO_SPLIT) else known
 
     def settled(self, seen: Mapping[str, int]) -> dict[str, float]:
         """Seconds by phase, "other" last. `seen`: how many samples fell into gaps, by what their functions are named for."""
-        spent = dict(self._nanoseconds)
-        for kind, left in self._pieces:  # after the last decisive call nothing is known
-            spent[OTHER] += left if kind == GAP else 0
-            if kind != GAP:
-                spent[FORWARD] = spent.get(FORWARD, 0) + left
-        joint = spent.pop(TO_SPLIT, 0)
-        store, sample = seen.get("store", 0), seen.get("sample", 0)
-        part = store / (store + sample) if store + sample else 0.0
-        for name, amount in (("store", part * joint), ("sample", (1 - part) * joint)):
-            if amount:
-                spent[name] = spent.get(name, 0) + amount
-        rest = spent.pop(OTHER)
-        return {**{name: amount / 1e9 for name, amount in spent.items()}, OTHER: rest / 1e9}
+        return split(self.totals, seen)
+
+    def _begin(self, name: str) -> None:
+        """A plain clock within this one begins a phase."""
+        self._begun.append(self._own(name))
+        self._begun[-1].__enter__()
+
+    def _end(self) -> None:
+        self._begun.pop().__exit__(None, None, None)
+
+
+def shown(name: str) -> str:
+    return {ACTING: FORWARD, LEARNING: FORWARD, RESET: ENV}.get(name, name)

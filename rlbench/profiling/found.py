@@ -31,7 +31,7 @@ ENV_ROOTS = (
 MARK = "_rlbench_found"
 
 
-def found(function: Callable, name: str, step: bool = True) -> Callable:
+def found(function: Callable, name: str) -> Callable:
     """`function`, its calls counted as phase `name` where the code around has not said otherwise."""
 
     @functools.wraps(function)
@@ -41,11 +41,8 @@ def found(function: Callable, name: str, step: bool = True) -> Callable:
         clock = phases.current.clock
         if clock is None or not clock.finds:
             return function(*args, **kwargs)
-        clock.find(name, step=step)
-        try:
+        with clock.finding(name):
             return function(*args, **kwargs)
-        finally:
-            clock.lose()
 
     setattr(call, MARK, True)
     return call
@@ -59,13 +56,10 @@ def found_forward(function: Callable) -> Callable:
         if torch.compiler.is_compiling():
             return function(self, *args, **kwargs)
         clock = phases.current.clock
-        if clock is None or not clock.free:
+        if clock is None or not clock.finds or not clock.top.free:
             return function(self, *args, **kwargs)
-        clock.find("forward")
-        try:
+        with clock.finding("forward"):
             return function(self, *args, **kwargs)
-        finally:
-            clock.lose()
 
     setattr(call, MARK, True)
     return call
@@ -109,7 +103,7 @@ class Wrappers:
         self._put(torch.autograd, "grad", found(torch.autograd.grad, "backward"))
         self._put(optim, "__init__", self._making(optim.__init__))
         for cls in subclasses(optim):
-            self._method(cls, "step", "optimizer", True)
+            self._method(cls, "step", "optimizer")
         loader = torch.utils.data.dataloader._BaseDataLoaderIter
         self._put(loader, "__next__", found(loader.__next__, "sample"))
 
@@ -118,7 +112,7 @@ class Wrappers:
         def make(optimizer: Any, *args: Any, **kwargs: Any) -> None:
             init(optimizer, *args, **kwargs)
             if self.users:
-                self._method(type(optimizer), "step", "optimizer", True)
+                self._method(type(optimizer), "step", "optimizer")
 
         return make
 
@@ -133,14 +127,14 @@ class Wrappers:
         return build_class
 
     def _env(self, cls: type) -> None:
-        self._method(cls, "step", "env", True)
-        self._method(cls, "step_wait", "env", True)
-        self._method(cls, "reset", "env", False)
+        self._method(cls, "step", "env")
+        self._method(cls, "step_wait", "env")
+        self._method(cls, "reset", "reset")
 
-    def _method(self, cls: type, name: str, phase: str, step: bool) -> None:
+    def _method(self, cls: type, name: str, phase: str) -> None:
         function = vars(cls).get(name)
         if callable(function) and not hasattr(function, MARK) and not isinstance(function, staticmethod | classmethod):
-            self._put(cls, name, found(function, phase, step))
+            self._put(cls, name, found(function, phase))
 
     def _put(self, holder: Any, name: str, wrapped: Callable) -> None:
         self._undo.append((holder, name, getattr(holder, name), wrapped))

@@ -38,7 +38,7 @@ def evidence_of(
     steps, updates = _counts(session)
     phases = phase_times(session, seconds)
     counted = _counted(session, phases, steps, updates)
-    on_clock = bool(seconds and session.clock.calls)
+    on_clock = bool(seconds and session.clock.counts)
     peaks = measure_peaks(session.device) if on_clock else None
     light = speed_of_light(phases, counted, steps, peaks, extra_work) if peaks and steps and counted else ()
     batch = _batch(counted)
@@ -70,6 +70,7 @@ def phase_times(session: Session, seconds: float) -> tuple[PhaseTime, ...]:
     """Own time of each phase, in the order of the tables; those of a trainer's own stand before what lies between phases."""
     clock = session.clock
     spent = clock.settled(session.sampler.gaps)
+    counts = clock.counts
     order = {name: place for place, name in enumerate(PHASES)}
     rest = order["sync"]
     names = sorted(spent, key=lambda name: order.get(name, rest - 0.5))
@@ -78,8 +79,8 @@ def phase_times(session: Session, seconds: float) -> tuple[PhaseTime, ...]:
             name,
             spent[name],
             spent[name] / seconds if seconds else 0.0,
-            clock.calls.get(name, 0),
-            clock.cpu_ns[name] / 1e9 if name in clock.cpu_ns else None,
+            counts.get(name, 0),
+            clock.env_cpu_s if name == "env" else None,
         )
         for name in names
         if spent[name] or name == "other"
@@ -149,20 +150,20 @@ def _batch(counted: Counted | None) -> int:
 def _overhead(session: Session, seconds: float) -> Overhead | None:
     if not seconds:
         return None
-    phases = sum(session.clock.calls.values())
+    phases = sum(session.clock.counts.values())
     return Overhead(phases * session.clock_cost_s / seconds, session.sampler.cost_s / seconds)
 
 
 def _notes(session: Session, updates: int) -> list[str]:
     notes = []
-    if not session.clock.calls:
+    if not session.clock.counts:
         notes.append(
             "No env's step, module, backward or optimizer was called in this thread while the clock ran: nothing to tell apart. "
             'Name parts with `with rlbench.phase("name"):`.'
         )
     if any(each.name == "warm-up" for each in session.passes):
         notes.append("The run ended before learning began, or soon after: shares are those of its start.")
-    elif not updates and session.clock.calls:
+    elif not updates and session.clock.counts:
         notes.append("No optimizer's step was seen: the shares are those of acting alone.")
     for name, lost in (("counting", "synchronisations, operators and arithmetic"), ("trace", "operators by self time")):
         if session.of(name) is None:

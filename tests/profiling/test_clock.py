@@ -28,10 +28,8 @@ def recording(clock):
 
 
 def call(recorder, clock, name, seconds, grad=True, step=True):
-    with torch.set_grad_enabled(grad):
-        recorder.find(name, step=step)
+    with torch.set_grad_enabled(grad), recorder.finding(name if step else "reset"):
         clock.seconds(seconds)
-        recorder.lose()
 
 
 def dqn_iteration(recorder, clock, learn=True):
@@ -70,7 +68,7 @@ def test_gaps_of_a_dqn_are_named_by_their_neighbours(clock):
     }
     assert sum(spent.values()) == pytest.approx(clock.now / 1e9)
     assert (recorder.steps, recorder.updates, recorder.episodes) == (4, 3, 1)
-    assert recorder.calls == {"env": 5, "action": 3, "forward": 6, "backward": 3, "optimizer": 3}
+    assert recorder.counts == {"env": 5, "action": 3, "forward": 6, "backward": 3, "optimizer": 3}
 
 
 def test_without_updates_what_follows_a_step_is_storing(clock):
@@ -122,11 +120,10 @@ def test_phases_that_the_code_names_win(clock):
 
 def test_a_pause_counts_nothing_but_keeps_what_is_open(clock):
     with recording(clock) as recorder:
-        recorder.find("env")
-        clock.seconds(1)
-        recorder.pause()
-        clock.seconds(10)
-        recorder.lose()
+        with recorder.finding("env"):
+            clock.seconds(1)
+            recorder.pause()
+            clock.seconds(10)
         dqn_iteration(recorder, clock)
         recorder.resume()
         clock.seconds(2)
@@ -157,15 +154,13 @@ def test_a_border_is_told_and_its_time_is_not_counted(clock):
 def test_the_processor_time_of_the_env_is_kept(clock):
     with recording(clock) as recorder:
         call(recorder, clock, "env", 3)
-    assert recorder.cpu_ns == {"env": 1.5e9}
+    assert recorder.env_cpu_s == 1.5
 
 
 def test_a_call_within_a_call_counts_for_the_outer(clock):
-    with recording(clock) as recorder:
-        recorder.find("env")
+    with recording(clock) as recorder, recorder.finding("env"):
         call(recorder, clock, "env", 1)
         call(recorder, clock, "forward", 2)
-        recorder.lose()
     assert recorder.settled({}) == {"env": 3.0, "other": 0.0}
     assert recorder.steps == 1
 
@@ -174,9 +169,8 @@ def test_the_phase_of_a_loop_is_known_from_its_second_turn_on(clock):
     seen = []
 
     def iteration():
-        recorder.find("forward")
-        seen.append(recorder.phase)
-        recorder.lose()
+        with recorder.finding("forward"):
+            seen.append(recorder.phase)
         call(recorder, clock, "env", 1)
         seen.append(recorder.phase)
         call(recorder, clock, "forward", 1)
