@@ -1,0 +1,118 @@
+"""Hot lines: a thread that looks at the profiled thread's stack every few milliseconds.
+
+It waits for the interpreter like any other thread, so Python is asked to hand over sooner while it runs. What it sees is a line
+of Python: time in a C function is seen at the line that called it.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from types import FrameType
+
+from rlbench.profiling.frames import MACHINERY, function_phase, is_own, place_of, whose
+from rlbench.profiling.records import HotLine
+
+SWITCH_S = 0.0005  # how soon the interpreter is handed over; Python's own is 0.005
+GAP = "gap"
+Key = tuple[str, int, str]  # file, line, function
+
+
+class Sampler:
+    """Samples one thread's stack between `start` and `stop`, which may be repeated: it goes on adding.
+
+    Args:
+        phase: where that thread is; "" while nobody wants to know.
+        interval_s: between two looks.
+        thread_id: the thread's; the one that makes the sampler where left out.
+
+    Attributes:
+        count: samples so far. `gaps` counts those that fell into "gap" by what functions on the stack are named for, "" for none.
+        cost_s: seconds that the sampler's thread worked.
+    """
+
+    def __init__(self, phase: Callable[[], str], interval_s: float = 0.005, thread_id: int | None = None) -> None:
+        self.phase, self.interval_s = phase, interval_s
+        self.thread_id = threading.get_ident() if thread_id is None else thread_id
+        self.count, self.cost_s = 0, 0.0
+        self.gaps: Counter[str] = Counter()
+        self._own: Counter[tuple[Key, str]] = Counter()
+        self._total: Counter[tuple[Key, str]] = Counter()
+        self._thread: threading.Thread | None = None
+        self._done = threading.Event()
+
+    def start(self) -> None:
+        if self._thread is not None:
+            return
+        self._switch = sys.getswitchinterval()
+        sys.setswitchinterval(min(self._switch, SWITCH_S))
+        self._done.clear()
+        self._thread = threading.Thread(target=self._run, name="rlbench sampler", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        if self._thread is None:
+            return
+        self._done.set()
+        self._thread.join()
+        self._thread = None
+        sys.setswitchinterval(self._switch)
+
+    def _run(self) -> None:
+        while not self._done.wait(self.interval_s):
+            start = time.thread_time()
+            frame = sys._current_frames().get(self.thread_id)
+            phase = self.phase()
+            if frame is not None and phase:
+                self.look(frame, phase)
+            del frame
+            self.cost_s += time.thread_time() - start
+
+    def look(self, frame: FrameType | None, phase: str) -> None:
+        """Book one sample."""
+        stack = list(reader_lines(frame))
+        named = [function_phase(key[2]) for key in stack]
+        if phase == GAP:
+            phase = next((name for name in named if name), "")
+            self.gaps[phase] += 1
+            phase = phase or "python"
+        self.count += 1
+        if stack:
+            self._own[stack[0], phase] += 1
+        for key in set(stack):
+            self._total[key, phase] += 1
+
+    def lines(self, limit: int = 50) -> tuple[HotLine, ...]:
+        """The lines that were seen most, by their own share, then by the total."""
+        return hot_lines(self._own, self._total, self.count, limit)
+
+
+def reader_lines(frame: FrameType | None) -> Iterable[Key]:
+    """The lines of a stack that are neither machinery nor the profiler's, deepest first."""
+    while frame is not None:
+        code = frame.f_code
+        if not is_own(code.co_filename) and whose(code.co_filename) != MACHINERY:
+            yield code.co_filename, frame.f_lineno, code.co_name
+        frame = frame.f_back
+
+
+def hot_lines(
+    own: Counter[tuple[Key, str]], total: Counter[tuple[Key, str]], count: int, limit: int
+) -> tuple[HotLine, ...]:
+    """From samples by line and phase to shares; the phase of a line is the one it was seen in most."""
+    if not count:
+        return ()
+    by_line: dict[Key, Counter[str]] = {}
+    for (key, phase), seen in total.items():
+        by_line.setdefault(key, Counter())[phase] += seen
+    selves: Counter[Key] = Counter()
+    for (key, _), seen in own.items():
+        selves[key] += seen
+    ordered = sorted(by_line, key=lambda key: (-selves[key], -by_line[key].total(), key))
+    return tuple(
+        HotLine(place_of(*key), selves[key] / count, by_line[key].total() / count, by_line[key].most_common(1)[0][0])
+        for key in ordered[:limit]
+    )
