@@ -1,0 +1,106 @@
+"""What an operator computes and moves: floating-point operations, bytes, and the shapes of matrix products."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import flop_registry
+
+from rlbench.profiling.records import Product, Work
+
+DENSE = {
+    "aten::mm": (0, 1),
+    "aten::addmm": (1, 2),
+    "aten::bmm": (0, 1),
+    "aten::baddbmm": (1, 2),
+}  # places of the two matrices
+NO_KERNEL = (
+    "aten::detach",
+    "aten::alias",
+    "aten::lift_fresh",
+    "aten::empty",
+    "aten::empty_like",
+    "aten::empty_strided",
+)
+
+
+class Arithmetic:
+    """Adds up, by phase; and products by phase, shape and whether gradients are recorded."""
+
+    def __init__(self) -> None:
+        self._flops: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+        self._ops: Counter[str] = Counter()
+        self._types: dict[str, Counter[str]] = {}  # of matrix products, by their operations
+        self._products: Counter[tuple[str, int, int, int, bool, bool]] = Counter()
+
+    def book(self, operator: Any, args: tuple, kwargs: dict, result: Any, phase: str) -> bool:
+        """Add an operator; False where it computes nothing, such as a view."""
+        if is_free(operator):
+            return False
+        self._ops[phase] += 1
+        self._bytes[phase] += moved(args) + moved(kwargs.values()) + moved((result,))
+        formula = flop_registry.get(operator._overloadpacket)
+        flops = int(formula(*args, **kwargs, out_val=result)) if formula is not None else 0
+        if flops:
+            self._flops[phase] += flops
+            kind = str(_first(args).dtype).removeprefix("torch.")
+            self._types.setdefault(phase, Counter())[kind] += flops
+            if phase != "backward":
+                self._product(operator, args, result, phase)
+        return True
+
+    def _product(self, operator: Any, args: tuple, result: Tensor, phase: str) -> None:
+        name, learning = operator._schema.name, torch.is_grad_enabled()
+        if name in DENSE:
+            left, right = (args[place] for place in DENSE[name])
+            rows = math.prod(left.shape[:-1])
+            self._products[phase, rows, left.shape[-1], right.shape[-1], learning, False] += 1
+        elif name == "aten::convolution":
+            weight = args[1]
+            places, patch = result.numel() // weight.shape[0], math.prod(weight.shape[1:])
+            self._products[phase, places, patch, weight.shape[0], learning, True] += 1
+
+    def products(self) -> tuple[Product, ...]:
+        return tuple(
+            Product(phase, batch, inputs, outputs, calls, learning, convolution)
+            for (phase, batch, inputs, outputs, learning, convolution), calls in self._products.items()
+        )
+
+    def work(self) -> tuple[Work, ...]:
+        made = []
+        for phase, ops in self._ops.items():
+            kinds = self._types.get(phase)
+            kind = {"dtype": kinds.most_common(1)[0][0]} if kinds else {}
+            made.append(Work(phase, self._flops[phase], self._bytes[phase], ops, **kind))
+        return tuple(made)
+
+
+def moved(values: Any) -> int:
+    """Bytes of all tensors in arguments or results, those in lists too."""
+    total = 0
+    for value in values:
+        if isinstance(value, Tensor):
+            total += value.numel() * value.element_size()
+        elif isinstance(value, tuple | list):
+            total += moved(value)
+    return total
+
+
+@functools.cache
+def is_free(operator: Any) -> bool:
+    """Whether it starts no computation: a view, or memory that is asked for and not filled."""
+    schema = operator._schema
+    if schema.name in NO_KERNEL:
+        return True
+    views = [value.alias_info for value in schema.returns]
+    return bool(views) and all(view is not None and not view.is_write for view in views)
+
+
+def _first(args: tuple) -> Tensor:
+    return next(value for value in args if isinstance(value, Tensor))
