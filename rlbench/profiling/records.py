@@ -7,7 +7,7 @@ once); where there is no environment it is a step of an optimizer. What was not 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 # In the order in which tables show them. A trainer may add its own, such as "advantages", or "update" and "iterations", which
 # are many parts in one call.
@@ -175,7 +175,7 @@ class Trace:
         launches: kernels launched; None without a device, and so are the fields after it.
         kernel_s: mean seconds of a kernel.
         busy: share of the time in which a kernel ran, by the union of their intervals.
-        sync_s: seconds the host stood in calls that wait for the device.
+        sync_s: seconds the host stood in calls that wait for the device; `sync_by_phase` where.
     """
 
     steps: int
@@ -187,6 +187,7 @@ class Trace:
     kernel_s: float | None = None
     busy: float | None = None
     sync_s: float | None = None
+    sync_by_phase: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
