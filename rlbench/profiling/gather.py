@@ -9,7 +9,8 @@ from typing import Any
 from rlbench.machine import describe
 from rlbench.profiling.evidence import Evidence, TrainerRun
 from rlbench.profiling.light import speed_of_light
-from rlbench.profiling.limits import Overhead
+from rlbench.profiling.limits import Overhead, Twins
+from rlbench.profiling.minibatch import minibatch_of
 from rlbench.profiling.peaks import measure_peaks
 from rlbench.profiling.records import PHASES, Counted, PhaseTime, Trace, Work
 from rlbench.profiling.session import Session
@@ -41,7 +42,6 @@ def evidence_of(
     on_clock = bool(seconds and session.clock.counts)
     peaks = measure_peaks(session.device) if on_clock else None
     light = speed_of_light(phases, counted, steps, peaks, extra_work) if peaks and steps and counted else ()
-    batch = _batch(counted)
     return Evidence(
         what=what,
         name=name,
@@ -58,7 +58,7 @@ def evidence_of(
         threads=None if session.of("threads") is None else session.of("threads").probing.probe(),
         peaks=peaks,
         light=light,
-        twins=make_twins(counted.products, batch, session.device) if counted and batch else None,
+        twins=twins_of(session, counted, phases),
         overhead=_overhead(session, seconds),
         run=run,
         machine=describe(steal_interval_s=0).to_dict(),
@@ -85,6 +85,16 @@ def phase_times(session: Session, seconds: float) -> tuple[PhaseTime, ...]:
         for name in names
         if spent[name] or name == "other"
     )
+
+
+def twins_of(session: Session, counted: Counted | None, phases: Sequence[PhaseTime]) -> Twins | None:
+    """The step rebuilt, with the wait of the env in it where it waits."""
+    if counted is None:
+        return None
+    env = next((phase for phase in phases if phase.name == "env"), None)
+    waits = env is not None and env.calls and env.cpu_s is not None
+    wait_s = (env.seconds - env.cpu_s) / env.calls if waits else 0.0
+    return make_twins(counted.products, minibatch_of(counted), session.device, wait_s=wait_s)
 
 
 def _counts(session: Session) -> tuple[int, int]:
@@ -136,15 +146,6 @@ def _trace(session: Session, phases: Sequence[PhaseTime], steps: int, updates: i
     if done is None:
         return None
     return session.tracing.trace(_seconds_a_step(phases, steps, updates, done.steps, done.updates))
-
-
-def _batch(counted: Counted | None) -> int:
-    """The minibatch: what most products of learning have as their batch; 0 where nothing is learnt."""
-    calls: dict[int, int] = {}
-    for product in counted.products if counted else ():
-        if product.learning and not product.convolution:
-            calls[product.batch] = calls.get(product.batch, 0) + product.calls
-    return max(calls, key=lambda batch: calls[batch], default=0)
 
 
 def _overhead(session: Session, seconds: float) -> Overhead | None:

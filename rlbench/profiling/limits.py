@@ -48,19 +48,27 @@ class Light:
 
 @dataclass(frozen=True)
 class Twins:
-    """The networks' products rebuilt as layers and timed on this machine, now: what another width or minibatch would cost.
+    """A step rebuilt from the layers that were seen and timed on this machine, now: what other settings would cost.
 
     Attributes:
         narrower: by divisor of all hidden widths, the time of (forward, backward, optimizer) over that of the network as it is.
         acting: by the same divisor, the time of a forward pass to act over that as it is.
+        around: by the same divisor, the time of reading a minibatch from arrays over that around the network as it is: what a wide
+            network leaves in the caches slows down everything around it.
         batches: by minibatch, seconds of a forward, backward and optimizer step; that of the run is among them.
+        hidden, batch: of the run.
+        reading_s: seconds of reading a minibatch from arrays by index.
+        after_wait: the time of a whole step after the env has waited, over that without a wait; None where it hardly waits.
     """
 
     narrower: Mapping[int, float]
     acting: Mapping[int, float]
+    around: Mapping[int, float]
     batches: Mapping[int, float]
     hidden: tuple[int, ...]
     batch: int
+    reading_s: float
+    after_wait: float | None = None
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,13 @@ COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 @dataclass(frozen=True)
 class Loop:
-    """A `for` or a comprehension: `target` in `iterable`, as text; for a `while` the target is "" and the iterable its test."""
+    """A `for` or a comprehension: `target` in `iterable`, as text; for a `while` the target is "" and the iterable its test.
+    `calls` are the names called in it."""
 
     target: str
     iterable: str
     line: int
+    calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,12 +155,12 @@ def _loop(inside: list[ast.AST], parts: list[ast.AST]) -> Loop | None:
         for child in ast.walk(part):
             if isinstance(child, COMPREHENSIONS):
                 first = child.generators[0]
-                return Loop(ast.unparse(first.target), ast.unparse(first.iter), child.lineno)
+                return Loop(ast.unparse(first.target), ast.unparse(first.iter), child.lineno, _unique(called(child)))
     for node in reversed(inside):
         if isinstance(node, ast.While):
-            return Loop("", ast.unparse(node.test), node.lineno)
+            return Loop("", ast.unparse(node.test), node.lineno, _unique(called(node)))
         if isinstance(node, LOOPS):
-            return Loop(ast.unparse(node.target), ast.unparse(node.iter), node.lineno)
+            return Loop(ast.unparse(node.target), ast.unparse(node.iter), node.lineno, _unique(called(node)))
     return None
 
 

@@ -1,0 +1,1 @@
+"""Scripts with one planted fault each, for `benchmarks.planted_faults`."""
