@@ -14,7 +14,8 @@ import torch
 from rlbench.probe import Probe
 from rlbench.profiling.records import ThreadProbe
 
-BLOCK_BORDERS, BLOCK_S, BLOCKS = 10, 0.15, 4
+BLOCK_BORDERS, BLOCK_S = 10, 0.15  # at least, of a block
+BLOCKS, BLOCKS_OF_ONE_KIND = 4, 10  # with each number
 STEP, UPDATE = "step", "update"
 
 
@@ -36,9 +37,9 @@ class ThreadProbing:
     """Blocks of the run with different numbers of threads, interleaved; call `step` and `update` where one of them is over.
 
     The interval up to the first border of a block is discarded: in it the pool of threads is built anew. An interval belongs to
-    what ends it, a step of the env or an update. Where updates come now and then, a block with many of them must not stand against
-    one with few; so seconds a step are the median block's seconds of a step, and of an update times the updates a step that the
-    whole probe saw.
+    what ends it, a step of the env or an update. Where updates come now and then, a block with many of them must not stand
+    against one with few; so seconds a step are the median block's seconds of a step, and of an update times the updates a step
+    that the whole probe saw.
 
     Where the run sets another number of threads on its own, the probe ends and leaves that number alone.
 
@@ -86,7 +87,9 @@ class ThreadProbing:
     @property
     def done(self) -> bool:
         """Whether every number has its blocks, with steps and updates among them if the run has both."""
-        return self.left_alone or len(self.blocks) == 1 or all(self._enough(number) for number in self.blocks)
+        if self.left_alone or len(self.blocks) == 1:
+            return True
+        return any(self.seen.values()) and all(self._enough(number) for number in self.blocks)
 
     def probe(self) -> ThreadProbe | None:
         """Seconds a step by number of threads; a step of the optimizer where there is no env. None unless the run's own number
@@ -109,10 +112,11 @@ class ThreadProbing:
         return statistics.median(found) if found else None
 
     def _enough(self, number: int) -> bool:
-        blocks = self.blocks[number]
-        return all(
-            sum(block.count[kind] > 0 for block in blocks) >= BLOCKS for kind in (STEP, UPDATE) if self.seen[kind]
-        )
+        """A run that has shown one kind of border alone may be in the midst of a long rollout: it is given longer."""
+        kinds = [kind for kind in (STEP, UPDATE) if self.seen[kind]]
+        wanted = BLOCKS if len(kinds) == 2 else BLOCKS_OF_ONE_KIND
+        found = [sum(block.count[kind] > 0 for block in self.blocks[number]) for kind in kinds]
+        return min(found, default=0) >= wanted
 
     def _border(self, kind: str) -> None:
         if not self.running or self.left_alone:
