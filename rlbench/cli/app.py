@@ -7,18 +7,20 @@ import os
 import sys
 from collections.abc import Sequence
 
-from rlbench.cli import gpu_check, machine, measure, report, study, train
+from rlbench.cli import gpu_check, machine, measure, profile, report, study, train
 from rlbench.cli.arguments import Parser, with_hyphens
 from rlbench.cli.output import DONE, INTERRUPTED, REFUSED, Refusal, plain_warnings, sentence
 
-COMMANDS = (train, measure, study, report, gpu_check, machine)
+COMMANDS = (train, profile, measure, study, report, gpu_check, machine)
 EXIT_CODES = "Exit codes: 0 done, 1 a check or notebook failed, 2 the input was refused."
 QUESTIONS = """\
 rlbench answers three questions about reinforcement-learning training.
 
 Why is my training slow?
   rlbench machine                            what this machine is, and what disturbs it
-  rlbench report 01 02                       CPU or GPU? Where does the time go?
+  rlbench profile dqn --env CartPole-v1      where the time goes, what waits, what to change and what that brings
+  rlbench profile your_script.py -- args     the same of your own training script
+  rlbench report 01 02                       CPU or GPU? Where does the time go? in notebooks
 
 What makes it faster here, and does it still learn the same?
   rlbench measure                            every optimization, checked and timed in pairs
@@ -36,12 +38,14 @@ Train it.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit code; an error that is not the input's fault is raised as it is."""
-    words = with_hyphens(sys.argv[1:] if argv is None else argv)
+    words, theirs = profile.with_script(sys.argv[1:] if argv is None else argv)
+    words = with_hyphens(words)
     if not words:
         print(QUESTIONS)
         return DONE
     try:
         args = parse(words)
+        args.rest = theirs
         if os.getcwd() not in sys.path and "" not in sys.path:
             sys.path.insert(0, os.getcwd())  # so that module:factory finds the reader's file, as `python -m` does
         with plain_warnings():

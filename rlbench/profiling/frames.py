@@ -29,8 +29,8 @@ MACHINERY_PACKAGES = (
     "tornado",
 )
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
-OWN = str(Path(__file__).parent) + os.sep  # the profiler itself, which is as if not there
-PHASES_FILE = str(Path(__file__).parents[1] / "phases.py")
+# The profiler itself and what starts it, which are as if not there.
+OWN = tuple(PACKAGE + name for name in (f"profiling{os.sep}", f"cli{os.sep}", "__main__.py", "phases.py"))
 WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 NAMED_FOR = {
     "store": {
@@ -98,7 +98,7 @@ def _cell(file: str) -> str:
 
 def is_own(file: str) -> bool:
     """Whether it is the profiler's."""
-    return file.startswith(OWN) or file == PHASES_FILE
+    return file.startswith(OWN)
 
 
 def nearest(frame: FrameType | None) -> FrameType | None:

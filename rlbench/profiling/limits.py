@@ -51,10 +51,10 @@ class Twins:
     """A step rebuilt from the layers that were seen and timed on this machine, now: what other settings would cost.
 
     Attributes:
-        narrower: by divisor of all hidden widths, the time of (forward, backward, optimizer) over that of the network as it is.
+        narrower: by divisor of all hidden widths, the time of forward, backward and optimizer over that of the network as it is.
         acting: by the same divisor, the time of a forward pass to act over that as it is.
-        around: by the same divisor, the time of reading a minibatch from arrays over that around the network as it is: what a wide
-            network leaves in the caches slows down everything around it.
+        around: by the same divisor, the time of reading a minibatch from arrays over that around the network as it is: what a
+            wide network leaves in the caches slows down everything around it.
         batches: by minibatch, seconds of a forward, backward and optimizer step; that of the run is among them.
         hidden, batch: of the run.
         reading_s: seconds of reading a minibatch from arrays by index.
@@ -73,7 +73,7 @@ class Twins:
 
 @dataclass(frozen=True)
 class Overhead:
-    """What the profile itself cost: `clock` share of the clocked pass by the clock's own calibrated price, `sampler` likewise."""
+    """What the profile itself cost: `clock` is its share of the clocked pass by its own calibrated price, `sampler` likewise."""
 
     clock: float
     sampler: float

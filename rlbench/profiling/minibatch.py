@@ -7,12 +7,11 @@ import torch
 
 from rlbench.profiling.records import Counted, Product
 
-
 ONE_BY_ONE = 8  # passes an update; a few are several networks, or several losses
 
 
 def passes_of(counted: Counted | None) -> int:
-    """Forward passes with gradients for one update: 1 where a minibatch goes through at once, its size where rows go one by one."""
+    """Forward passes with gradients an update: 1 where a minibatch goes through at once, its size where rows go one by one."""
     first = _first_layer(counted)
     if first is None or not counted.updates:
         return 1

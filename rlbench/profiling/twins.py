@@ -1,8 +1,9 @@
 """Twins of the network that learns: its matrix products rebuilt as layers and timed here, at other widths and minibatches.
 
-A twin of a step reads a minibatch from arrays, acts and updates, as a training does. What the reader's loop does besides is left out.
-Ratios and differences of twins are used, never their times alone. All parts are timed within whole steps, because what one part
-leaves in the caches is what the next one finds: around a wide network, or after a wait, the same Python takes several times as long.
+A twin of a step reads a minibatch from arrays, acts and updates, as a training does. What the reader's loop does besides is left
+out. Ratios and differences of twins are used, never their times alone. All parts are timed within whole steps, because what one
+part leaves in the caches is what the next one finds: around a wide network, or after a wait, the same Python takes several times
+as long.
 """
 
 from __future__ import annotations

@@ -85,10 +85,10 @@ def round_trip(evidence: Evidence, scopes: Scopes) -> list[Advice]:
             "round_trip",
             "fault",
             f"{down.bytes / evidence.trace.steps:,.0f} bytes a step go to the device and come back.",
-            f"{up.count} copies up, {down.count} down in {evidence.trace.steps} steps; these and the waits for them take "
-            f"{percent(share)} of the time.",
-            "Leave the data where it is used: keep the replay on the device, or copy a minibatch up once, and bring back numbers at "
-            "log points only.",
+            f"{up.count} copies up, {down.count} down in {evidence.trace.steps} steps; these and the waits "
+            f"for them take {percent(share)} of the time.",
+            "Leave the data where it is used: keep the replay on the device, or copy a minibatch up once, and bring back numbers "
+            "at log points only.",
             gain(share),
             bound(share),
             places=tuple(places[:4]),

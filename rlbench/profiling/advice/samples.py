@@ -145,7 +145,7 @@ def _many_operators(evidence: Evidence, scopes: Scopes, per_step: dict[tuple[str
         Advice(
             "loop_over_samples",
             "fault",
-            f"A Python loop works off samples one by one: `for {loop.target} in {loop.iterable}` takes {percent(scope.share)} of the time.",
+            f"Samples one by one: `for {loop.target} in {loop.iterable}` takes {percent(scope.share)} of the time.",
             f"It starts {2 / left:.0f} operators in each update, each of them for a single row.",
             "Write it for the whole minibatch: index, compare and add tensors of shape (B,), without a loop.",
             gain(scope.share, left),

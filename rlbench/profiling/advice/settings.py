@@ -109,7 +109,7 @@ def small_batch(evidence: Evidence, scopes: Scopes) -> list[Advice]:
             f"Updates learn from {twins.batch} {'transition' if twins.batch == 1 else 'transitions'} each.",
             f"An update with its share of the rest takes {duration(each)}; with {larger} transitions {duration(more)} more, "
             "by layers of the same shapes.",
-            f"A minibatch of {larger}, with a learning rate and a number of updates that suit it: compare returns, not only rates.",
+            f"A minibatch of {larger}, with a learning rate and updates that suit it: compare returns, not only rates.",
             ratio,
             None,
             metric="transitions learnt a second",
