@@ -8,8 +8,10 @@ as long.
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -57,12 +59,14 @@ def make_twins(
         return None
     where = torch.device(device)
     sizes = sorted({batch, *(size for size in BATCHES if size <= max(512, batch))})
-    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+    acting = acting_batch(products)
+    mine = [where] if where.type == "cuda" else []
+    with torch.random.fork_rng(devices=mine), torch.inference_mode(False), torch.enable_grad():
         torch.manual_seed(0)
-        steps = {("narrower", by): Step(narrower(shapes, by), batch, where) for by in (1, *DIVISORS)}
-        steps |= {("batch", size): Step(shapes, size, where) for size in sizes if size != batch}
+        steps = {("narrower", by): Step(narrower(shapes, by), batch, acting, where) for by in (1, *DIVISORS)}
+        steps |= {("batch", size): Step(shapes, size, acting, where) for size in sizes if size != batch}
         if wait_s >= LEAST_WAIT_S:
-            steps["wait", 0] = Step(shapes, batch, where, wait_s=min(wait_s, 0.1))
+            steps["wait", 0] = Step(shapes, batch, acting, where, wait_s=min(wait_s, 0.1))
         times = in_turns(steps, seconds)
     own = times["narrower", 1]
     return Twins(
@@ -70,7 +74,7 @@ def make_twins(
         acting={by: times["narrower", by].acting / own.acting for by in (1, *DIVISORS)},
         around={by: times["narrower", by].reading / own.reading for by in (1, *DIVISORS)},
         batches={size: own.update if size == batch else times["batch", size].update for size in sizes},
-        hidden=tuple(outputs for _, outputs in shapes if outputs in hidden_widths(shapes)),
+        hidden=hidden_of(shapes),
         batch=batch,
         reading_s=own.reading,
         after_wait=times["wait", 0].whole / own.whole if ("wait", 0) in times else None,
@@ -88,6 +92,35 @@ def layers_of(products: Sequence[Product]) -> tuple[Shape, ...]:
         return ()
     once = min(calls.values())
     return tuple(shape for shape, count in calls.items() for _ in range(max(1, round(count / once))))
+
+
+def acting_batch(products: Sequence[Product]) -> int:
+    """Rows in a forward pass that chooses actions, as most of them are; 1 where none was seen."""
+    calls: Counter[int] = Counter()
+    for product in products:
+        if product.phase == "action" and not product.convolution:
+            calls[product.batch] += product.calls
+    return max(calls, key=lambda batch: calls[batch], default=1)
+
+
+def hidden_of(shapes: Sequence[Shape]) -> tuple[int, ...]:
+    """Widths of the hidden layers of one network, the widest if there are several: from an input that no layer gives, from layer
+    to layer. Layers from a width to itself are shared out among the networks."""
+    left = Counter(shapes)
+    given = {outputs for inputs, outputs in left if inputs != outputs}
+    first = [shape for shape in left if shape[0] not in given]
+    networks = max(1, sum(left[shape] for shape in first if shape[0] != shape[1]))
+    path = [(first or list(shapes))[0][0]]
+    while True:
+        width = path[-1]
+        path += [width] * math.ceil(left.pop((width, width), 0) / networks)
+        onwards = [shape for shape in left if shape[0] == width]
+        if not onwards:
+            return tuple(path[1:-1])
+        goes_on = {inputs for inputs, _ in left}
+        chosen = max(onwards, key=lambda shape: (shape[1] in goes_on, shape[1]))
+        del left[chosen]
+        path.append(chosen[1])
 
 
 def hidden_widths(shapes: Sequence[Shape]) -> set[int]:
@@ -112,7 +145,7 @@ class Twin(nn.Module):
 
     def __init__(self, shapes: Sequence[Shape], device: torch.device) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(*shape) for shape in shapes).to(device)
+        self.layers = nn.ModuleList(nn.Linear(*shape, device=device, dtype=torch.float32) for shape in shapes)
 
     def forward(self, rows: Sequence[Tensor]) -> Tensor:
         loss: Tensor | float = 0.0
@@ -128,12 +161,16 @@ class Twin(nn.Module):
 class Step:
     """Reads a minibatch from arrays, chooses an action, updates by Adam."""
 
-    def __init__(self, shapes: Sequence[Shape], batch: int, device: torch.device, wait_s: float = 0.0) -> None:
+    def __init__(
+        self, shapes: Sequence[Shape], batch: int, acting: int, device: torch.device, wait_s: float = 0.0
+    ) -> None:
         self.device, self.wait_s = device, wait_s
         self.twin = Twin(shapes, device)
         self.gather = Gather(batch, shapes[0][0])
-        self.rows = [torch.randn(batch, inputs, device=device) for inputs, _ in shapes]
-        self.one = [rows[:1] for rows in self.rows]
+        self.rows, self.seen = (
+            [torch.randn(count, inputs, device=device, dtype=torch.float32) for inputs, _ in shapes]
+            for count in (batch, acting)
+        )
         self.adam = torch.optim.Adam(self.twin.parameters(), lr=1e-4, fused=True)
         self.kept: list[tuple[float, float, float]] = []
 
@@ -146,7 +183,7 @@ class Step:
 
     def act(self) -> None:
         with torch.no_grad():
-            self.twin(self.one)
+            self.twin(self.seen)
 
     def update(self) -> None:
         loss = self.twin(self.rows)
@@ -166,12 +203,18 @@ class Step:
 
 
 def in_turns(steps: Mapping[tuple[str, int], Step], seconds: float) -> dict[tuple[str, int], StepTimes]:
-    """Times of each, in blocks of a few steps that take turns until the time is up; two turns at least."""
+    """Times of each, in blocks of a few steps that take turns until the time is up; two turns at least, one of those that take
+    long."""
     end = time.perf_counter() + seconds
-    turn = 0
-    while turn < 2 or time.perf_counter() < end:
-        for step in steps.values():
+    turn, going = 0, list(steps.values())
+    while going and (turn < 2 or time.perf_counter() < end):
+        slow = []
+        for step in going:
+            start = time.perf_counter()
             for i in range(TURNS + 1):
                 step.run(keep=i > 0)
+            if time.perf_counter() - start > seconds / 4:
+                slow.append(step)
+        going = [step for step in going if step not in slow]
         turn += 1
     return {name: step.times() for name, step in steps.items()}
