@@ -38,14 +38,12 @@ Train it.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit code; an error that is not the input's fault is raised as it is."""
-    words, theirs = profile.with_script(sys.argv[1:] if argv is None else argv)
-    words = with_hyphens(words)
+    words = sys.argv[1:] if argv is None else argv
     if not words:
         print(QUESTIONS)
         return DONE
     try:
         args = parse(words)
-        args.rest = theirs
         if os.getcwd() not in sys.path and "" not in sys.path:
             sys.path.insert(0, os.getcwd())  # so that module:factory finds the reader's file, as `python -m` does
         with plain_warnings():
@@ -68,13 +66,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """The namespace of one command; `run` in it is the command's function."""
+    """The namespace of one command; `run` in it is the command's function, `theirs` the words after `--` for a script."""
+    words, theirs = profile.with_script(words)
+    words = with_hyphens(words)
     parser = Parser(prog="rlbench", description=QUESTIONS.splitlines()[0], epilog=EXIT_CODES)
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for command in COMMANDS:
         command.add(commands)
     args, rest = parser.parse_known_args(study.with_trainer(words))
     args.parser.refuse_unknown(rest)
+    args.theirs = theirs
     return args
 
 

@@ -117,7 +117,7 @@ def run_script(args: argparse.Namespace) -> int:
     with refusing():
         _check(args)
         check_script(args.path, args.module)
-    report = profile_script(args.path, args.rest, args.seconds, module=args.module, threads=not args.no_threads)
+    report = profile_script(args.path, args.theirs, args.seconds, module=args.module, threads=not args.no_threads)
     return _give(args, output, report)
 
 

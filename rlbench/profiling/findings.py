@@ -64,4 +64,3 @@ class Applied:
     aa_low: float
     aa_high: float
     verdict: str
-    learns: str

@@ -121,7 +121,7 @@ def _counted(session: Session, phases: Sequence[PhaseTime], steps: int, updates:
         )
 
     work = tuple(
-        Work(w.phase, round(w.flops * factor), round(w.bytes * factor), round(w.ops * factor))
+        dataclasses.replace(w, flops=round(w.flops * factor), bytes=round(w.bytes * factor), ops=round(w.ops * factor))
         if w.phase in OF_UPDATES
         else w
         for w in counted.work

@@ -28,6 +28,21 @@ NO_KERNEL = (
     "aten::empty_strided",
 )
 
+# Of the first tensor only as much is read as comes out, or as much is written as goes in; or nothing is read of it.
+READS_SOME = (
+    "aten::index",
+    "aten::index_select",
+    "aten::gather",
+    "aten::embedding",
+    "aten::take",
+    "aten::masked_select",
+)
+WRITES_SOME = (
+    *("aten::index_put_", "aten::_index_put_impl_", "aten::index_copy_", "aten::index_add_", "aten::index_fill_"),
+    *("aten::scatter_", "aten::scatter_add_", "aten::masked_scatter_"),
+)
+ONLY_WRITES = ("aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_")
+
 
 class Arithmetic:
     """Adds up, by phase; and products by phase, shape and whether gradients are recorded."""
@@ -44,7 +59,7 @@ class Arithmetic:
         if is_free(operator):
             return False
         self._ops[phase] += 1
-        self._bytes[phase] += moved(args) + moved(kwargs.values()) + moved((result,))
+        self._bytes[phase] += bytes_of(operator, args, kwargs, result)
         formula = flop_registry.get(operator._overloadpacket)
         flops = int(formula(*args, **kwargs, out_val=result)) if formula is not None else 0
         if flops:
@@ -81,12 +96,24 @@ class Arithmetic:
         return tuple(made)
 
 
+def bytes_of(operator: Any, args: tuple, kwargs: dict, result: Any) -> int:
+    """Bytes that an operator must at least read and write: rows of a large tensor, not all of it."""
+    name, rest = operator._schema.name, moved(args[1:]) + moved(kwargs.values())
+    if name in READS_SOME:
+        return rest + 2 * moved((result,))
+    if name in WRITES_SOME:
+        return rest
+    return rest + moved((result,)) + (0 if name in ONLY_WRITES else moved(args[:1]))
+
+
 def moved(values: Any) -> int:
-    """Bytes of all tensors in arguments or results, those in lists too."""
+    """Bytes of all tensors in arguments or results, those in lists too; of an expanded one those that are in memory."""
     total = 0
     for value in values:
         if isinstance(value, Tensor):
-            total += value.numel() * value.element_size()
+            size = value.numel() * value.element_size()
+            expanded = value.layout == torch.strided and 0 in value.stride()
+            total += min(size, value.untyped_storage().nbytes()) if expanded else size
         elif isinstance(value, tuple | list):
             total += moved(value)
     return total

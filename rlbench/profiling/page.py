@@ -226,9 +226,8 @@ def _how(report: Report) -> str:
     evidence = report.evidence
     words = [f"On the clock for {evidence.seconds:.1f} s."]
     if evidence.overhead is not None:
-        words.append(
-            f"The clock takes {percent(evidence.overhead.clock)} while it looks, the sampler {percent(evidence.overhead.sampler)}."
-        )
+        clock, sampler = percent(evidence.overhead.clock), percent(evidence.overhead.sampler)
+        words.append(f"The clock takes {clock} while it looks, the sampler {sampler}.")
     for name, seen in (("Counting", evidence.counted), ("Trace", evidence.trace)):
         if seen is not None:
             slower = f", {seen.slowdown:.1f} times as slow" if seen.slowdown else ""

@@ -1,0 +1,104 @@
+"""Suggestions measured: each against the run as it is, in pairs of blocks without a profile; then those that helped together."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from rlbench.profiling.evidence import TrainerRun
+from rlbench.profiling.findings import Advice, Applied
+from rlbench.progress import Progress
+from rlbench.speedups import Choices
+from rlbench.tuning.contender import Candidate, Contender
+from rlbench.tuning.race import Race, Standing
+
+TOP = 4
+LEARNT = "transitions learnt a second"
+
+
+def apply(
+    run: TrainerRun,
+    advice: Sequence[Advice],
+    env: Any,
+    *,
+    budget_s: float = 60.0,
+    block_s: float = 0.25,
+    progress: bool | None = None,
+) -> tuple[Applied, ...]:
+    """Measure the top suggestions that have a choice, for about `budget_s` seconds in all; the order is that of the advice."""
+    chosen = [each for each in advice if each.kind != "against" and each.choice][:TOP]
+    if not chosen:
+        return ()
+    threads = torch.get_num_threads()
+    base = Contender(candidate_of(run, {}, threads), env, run.device)
+    found: list[Applied] = []
+    try:
+        with Progress(len(chosen) + 1, "apply", "suggestions", progress) as bar:
+            each_s = budget_s / (len(chosen) + 1)
+            for suggestion in chosen:
+                found.append(_measure(run, base, suggestion, env, threads, each_s, block_s))
+                bar.advance(1, suggestion.name)
+            together = _together(found)
+            if together is not None:
+                found.append(_measure(run, base, together, env, threads, each_s, block_s))
+            bar.advance(1, "together")
+    finally:
+        torch.set_num_threads(threads)
+        base.close()
+    return tuple(found)
+
+
+def candidate_of(run: TrainerRun, choice: Mapping[str, Any], threads: int) -> Candidate:
+    """The run with slots, settings or threads changed."""
+    fields = {field.name for field in dataclasses.fields(run.config)}
+    settings = {name: value for name, value in choice.items() if name in fields}
+    slots = {name: value for name, value in choice.items() if name not in fields and name != "threads"}
+    choices: Choices = run.choices.replace(**slots) if slots else run.choices
+    return Candidate(choices, choice.get("threads", threads), run.config.replace(**settings), dict(choice))
+
+
+def _measure(
+    run: TrainerRun, base: Contender, advice: Advice, env: Any, threads: int, seconds: float, block_s: float
+) -> Applied:
+    other = Contender(candidate_of(run, advice.choice, threads), env, run.device)
+    rate = learnt if advice.metric == LEARNT else None
+    race = Race(base, [other], block_s=block_s, rate=rate)
+    try:
+        standing = race.run(time.perf_counter() + seconds, rounds=20, drop=False)[1]
+    finally:
+        other.close()
+    return applied_of(advice, standing)
+
+
+def learnt(candidate: Candidate, steps: int, updates: int, seconds: float) -> float:
+    """Transitions learnt a second."""
+    return updates * candidate.config.batch_size / seconds
+
+
+def applied_of(advice: Advice, standing: Standing) -> Applied:
+    return Applied(
+        advice.name,
+        dict(advice.choice),
+        advice.predicted_gain,
+        standing.ratio,
+        standing.low,
+        standing.high,
+        standing.aa_low,
+        standing.aa_high,
+        f"could not run: {standing.why_not}" if standing.why_not else standing.verdict,
+    )
+
+
+def _together(found: Sequence[Applied]) -> Advice | None:
+    """What helped, in one; settings that are another task to learn are left out. None for fewer than two."""
+    helped = [each for each in found if each.verdict == "faster" and not {"hidden", "batch_size"} & set(each.choice)]
+    if len(helped) < 2:
+        return None
+    choice: dict[str, Any] = {}
+    for each in helped:
+        choice |= each.choice
+    return Advice("together", "option", "", "", "", None, None, choice=choice)
