@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from rlbench.cli import gpu_check, machine, measure, profile, report, study, train
+from rlbench.cli import gpu_check, machine, measure, profile, report, study, train, tune
 from rlbench.cli.arguments import Parser, with_hyphens
 from rlbench.cli.output import DONE, INTERRUPTED, REFUSED, Refusal, plain_warnings, sentence
 
-COMMANDS = (train, profile, measure, study, report, gpu_check, machine)
+COMMANDS = (train, profile, tune, measure, study, report, gpu_check, machine)
 EXIT_CODES = "Exit codes: 0 done, 1 a check or notebook failed, 2 the input was refused."
 QUESTIONS = """\
 rlbench answers three questions about reinforcement-learning training.
@@ -23,6 +23,7 @@ Why is my training slow?
   rlbench report 01 02                       CPU or GPU? Where does the time go? in notebooks
 
 What makes it faster here, and does it still learn the same?
+  rlbench tune dqn --budget 120              the fastest choices for this training, by races on this machine
   rlbench measure                            every optimization, checked and timed in pairs
   rlbench study --mode alone --seeds 10      whole trainings: speed and return side by side
   rlbench study ppo --env othello4           the same for PPO, here on a game

@@ -17,7 +17,7 @@ def test_bare_rlbench_asks_the_three_questions_with_commands_that_exist(cli):
     asked = [line for line in ran.out.splitlines() if line and not line.startswith((" ", "rlbench", "`"))]
     assert len(asked) == 3
     commands = [line.split()[1] for line in ran.out.splitlines() if line.startswith("  rlbench")]
-    assert set(commands) == {"machine", "report", "measure", "study", "gpu-check", "train", "profile"}
+    assert set(commands) == {"machine", "report", "measure", "study", "gpu-check", "train", "profile", "tune"}
 
 
 def test_the_commands_that_it_names_can_be_parsed():
