@@ -222,7 +222,7 @@ def table(rows: Sequence[Row]) -> str:
         within = sum(row["within"] for row in mine)
         found = f"{target}: {sum(row['found'] for row in mine)} of {len(mine)} found, {first} first"
         summary.append(f"{found}, {within} predicted within a factor {FACTOR}")
-    return "\n".join([*aligned(head, lines), "", *summary])
+    return "\n".join([aligned(head, lines, {0, 1}, rows), "", *summary])
 
 
 def units(jobs: Sequence[Job], rounds: int) -> int:

@@ -12,7 +12,7 @@ SETTINGS = {
     "batch_size": 128,
     "train_frequency": 1,
     "num_envs": 1,
-    "learning_starts": 500,
+    "learning_starts": 150,
     "seed": 1,
 }
 
@@ -62,7 +62,7 @@ PLANTED = {
     ),
     "stacked_replay": Planted(slots={"replay": "deque", "conversion": "each_sample"}),
     "recomputed_features": Planted(env="trading", slots={"features": "per_step"}),
-    "file_each_episode": Planted(env="trading", slots={"market_io": "read_each_episode"}),
+    "file_each_episode": Planted(env="minutes", slots={"market_io": "read_each_episode"}),
     "too_many_threads": Planted(threads=8),
     "too_wide": Planted(settings={"hidden": (1280, 1280)}),
     "small_batch": Planted(settings={"batch_size": 1}),

@@ -8,7 +8,7 @@ before it and coming back to that.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
 
@@ -16,15 +16,10 @@ import torch
 
 from rlbench.phases import NOTHING, OTHER, Handles, PhaseClock, current
 from rlbench.profiling.accounts import Account, Decisive, Ranged, Several, Timed
-from rlbench.profiling.gaps import ACTING, ENV, FORWARD, GAP, LEARNING, OPTIMIZER, PYTHON, TO_SPLIT, names_of, split
-from rlbench.profiling.records import PHASES
+from rlbench.profiling.gaps import ACTING, ENV, FORWARD, GAP, LEARNING, OPTIMIZER, PYTHON, TO_SPLIT, names_of
+from rlbench.profiling.totals import BORDERS, RESET, SHORT, UNSEEN, Totals
 
-RESET = "reset"  # found unaided: of the phase env, but no step
-UPDATES = (OPTIMIZER, "update")
-BORDERS = (ENV, OPTIMIZER, "update", "iterations")  # at the end of these a step is over, or a good part of one
 DECISIVE = ("backward", RESET, *BORDERS)
-# Parts of a step: begun and over again within it, so that looking away cannot lose one that stays open.
-SHORT = {*PHASES, RESET, ACTING, LEARNING} - {*BORDERS, PYTHON, OTHER}
 PHASES_OF_THE_LOOP, RANGES, BORDERS_ALONE = "phases", "ranges", "borders"
 
 
@@ -50,7 +45,7 @@ class RecordingClock(PhaseClock):
         self.border_of, self.borders = "", {ENV: 0, OPTIMIZER: 0}
         self.around: list[RecordingClock] = []
         self.owner: object = None
-        self.paused = False
+        self.paused = self.blind = False
         self.memory: dict[tuple[str, int, str], str] = {}
         self.stack: list[Account] = []
         self._begun: list[AbstractContextManager] = []  # by a plain clock within this one
@@ -59,7 +54,7 @@ class RecordingClock(PhaseClock):
 
     def clear(self) -> None:
         """Forget what was counted, not what is open nor how gaps were named."""
-        self._kept: dict[str, Account] = {}
+        self._kept = Totals({})
         for account in getattr(self, "accounts", {}).values():
             account.clear()
         self.accounts: dict[str, Account] = getattr(self, "accounts", {})
@@ -141,14 +136,40 @@ class RecordingClock(PhaseClock):
         self.stack[0] = self.top = gap = Account(GAP, free=True)
         self.pieces.append(gap)
 
+    def look_away(self) -> None:
+        """From here on only envs, optimizers and whole updates are timed, at less cost; the rest is split as it was while the
+        clock looked."""
+        self.charge()
+        self._drop_pieces(OTHER)
+        self.blind, self._python_ns = True, self.account(PYTHON).ns
+        self.show(BORDERS_ALONE)
+
+    def look(self) -> None:
+        """Time everything again."""
+        self.charge()
+        self._drop_pieces(UNSEEN)
+        python = self.account(PYTHON)
+        self.account(UNSEEN).ns += python.ns - self._python_ns
+        python.ns, self.blind = self._python_ns, False
+        self.show(PHASES_OF_THE_LOOP)
+
+    def _drop_pieces(self, name: str) -> None:
+        self.account(name).ns += sum(piece.ns for piece in self.pieces)
+        self.pieces = []
+        if len(self.stack) == 1:
+            self.at_bottom()
+
     def resolve(self, reached: str) -> None:
         """Name the pieces since the last decisive call, now that the next one is known."""
+        if self.blind:
+            self.account(UNSEEN).ns += sum(piece.ns for piece in self.pieces)
+            self.pieces = []
+            return
         for place, (name, piece) in enumerate(zip(names_of(self.last, reached, self.pieces), self.pieces, strict=True)):
             account = self.account(name)
             account.ns += piece.ns
             account.calls += piece.name != GAP
-            if self.shows != BORDERS_ALONE:
-                self.memory[self.last, place, piece.name] = name
+            self.memory[self.last, place, piece.name] = name
         self.pieces = []
 
     def reach(self, name: str) -> None:
@@ -180,61 +201,30 @@ class RecordingClock(PhaseClock):
                 clock.paused = False
             clock.border = clock.now()
 
-    def _totals(self) -> dict[str, Account]:
+    def _totals(self) -> Totals:
         """Copies of all accounts; pieces not named yet count for what the loop's last turn says."""
         totals = {name: account.copy() for name, account in self.accounts.items()}
         for place, piece in enumerate(self.pieces):
             known = self.memory.get((self.last, place, piece.name), OTHER if piece.name == GAP else FORWARD)
             totals.setdefault(known, Account(known)).ns += piece.ns
-        totals.setdefault(OTHER, Account(OTHER))
-        return totals
+        return Totals(totals)
 
     @property
-    def totals(self) -> Mapping[str, Account]:
+    def totals(self) -> Totals:
+        """What was counted so far."""
         return self._kept if self.paused else self._totals()
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How often each phase was entered."""
-        return {name: account.calls for name, account in self.totals.items() if account.calls}
-
-    @property
-    def steps(self) -> int:
-        return self._total(ENV).steps
-
-    @property
-    def episodes(self) -> int:
-        """Calls of `reset`, as far as they were found unaided."""
-        return self._total(ENV).resets
-
-    @property
-    def updates(self) -> int:
-        return sum(self._total(name).steps for name in UPDATES)
-
-    @property
-    def env_cpu_s(self) -> float | None:
-        """Processor seconds of the thread in the env, from one call in every few; None where there was none."""
-        env = self._total(ENV)
-        return None if not env.looked_ns else env.cpu_ns / env.looked_ns * env.ns / 1e9
-
-    def _total(self, name: str) -> Account:
-        return self.totals.get(name) or Account(name)
 
     @property
     def phase(self) -> str:
         """Where the thread is now, readable from others: a phase's name or the best guess, "gap" where there is none; "" while
-        the clock looks away."""
-        if self.shows == BORDERS_ALONE:
-            return ""
+        the clock looks away, where it does not time."""
         top = self.top
+        if self.blind and (top.free or top.name in SHORT):
+            return ""
         if top.name not in (GAP, ACTING, LEARNING):
             return top.name
         known = self.memory.get((self.last, len(self.pieces) - 1, top.name), "")
         return (GAP if top.name == GAP else FORWARD) if known in ("", TO_SPLIT) else known
-
-    def settled(self, seen: Mapping[str, int]) -> dict[str, float]:
-        """Seconds by phase, "other" last. `seen`: how many samples fell into gaps, by what their functions are named for."""
-        return split(self.totals, seen)
 
     def _begin(self, name: str) -> None:
         """A plain clock within this one begins a phase."""

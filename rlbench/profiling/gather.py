@@ -39,7 +39,7 @@ def evidence_of(
     steps, updates = _counts(session)
     phases = phase_times(session, seconds)
     counted = _counted(session, phases, steps, updates)
-    on_clock = bool(seconds and session.clock.counts)
+    on_clock = bool(seconds and session.clock.totals.counts)
     peaks = measure_peaks(session.device) if on_clock else None
     light = speed_of_light(phases, counted, steps, peaks, extra_work) if peaks and steps and counted else ()
     return Evidence(
@@ -49,9 +49,9 @@ def evidence_of(
         seconds=seconds,
         steps=steps,
         updates=updates,
-        episodes=session.clock.episodes,
+        episodes=session.clock.totals.episodes,
         phases=(*phases, *parts),
-        lines=session.sampler.lines(),
+        lines=session.sampler.lines({phase.name: phase.share for phase in phases}),
         counted=counted,
         trace=_trace(session, phases, steps, updates),
         device_use=session.device_sampler.use(),
@@ -69,8 +69,8 @@ def evidence_of(
 def phase_times(session: Session, seconds: float) -> tuple[PhaseTime, ...]:
     """Own time of each phase, in the order of the tables; those of a trainer's own stand before what lies between phases."""
     clock = session.clock
-    spent = clock.settled(session.sampler.gaps)
-    counts = clock.counts
+    spent = clock.totals.seconds(session.sampler.gaps)
+    counts = clock.totals.counts
     order = {name: place for place, name in enumerate(PHASES)}
     rest = order["sync"]
     names = sorted(spent, key=lambda name: order.get(name, rest - 0.5))
@@ -80,7 +80,7 @@ def phase_times(session: Session, seconds: float) -> tuple[PhaseTime, ...]:
             spent[name],
             spent[name] / seconds if seconds else 0.0,
             counts.get(name, 0),
-            clock.env_cpu_s if name == "env" else None,
+            clock.totals.env_cpu_s if name == "env" else None,
         )
         for name in names
         if spent[name] or name == "other"
@@ -102,7 +102,7 @@ def _counts(session: Session) -> tuple[int, int]:
     if session.counter is not None:
         return session.steps, session.updates
     clock = session.clock
-    return clock.steps or clock.updates, clock.updates
+    return clock.totals.steps or clock.totals.updates, clock.totals.updates
 
 
 def _counted(session: Session, phases: Sequence[PhaseTime], steps: int, updates: int) -> Counted | None:
@@ -151,20 +151,20 @@ def _trace(session: Session, phases: Sequence[PhaseTime], steps: int, updates: i
 def _overhead(session: Session, seconds: float) -> Overhead | None:
     if not seconds:
         return None
-    phases = sum(session.clock.counts.values())
+    phases = sum(session.clock.totals.counts.values())
     return Overhead(phases * session.clock_cost_s / seconds, session.sampler.cost_s / seconds)
 
 
 def _notes(session: Session, updates: int) -> list[str]:
     notes = []
-    if not session.clock.counts:
+    if not session.clock.totals.counts:
         notes.append(
             "No env's step, module, backward or optimizer was called in this thread while the clock ran: nothing to tell apart. "
             'Name parts with `with rlbench.phase("name"):`.'
         )
     if any(each.name == "warm-up" for each in session.passes):
         notes.append("The run ended before learning began, or soon after: shares are those of its start.")
-    elif not updates and session.clock.counts:
+    elif not updates and session.clock.totals.counts:
         notes.append("No optimizer's step was seen: the shares are those of acting alone.")
     for name, lost in (("counting", "synchronisations, operators and arithmetic"), ("trace", "operators by self time")):
         if session.of(name) is None:

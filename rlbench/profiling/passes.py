@@ -14,7 +14,7 @@ import random
 import time
 from typing import Protocol
 
-from rlbench.profiling.clock import BORDERS_ALONE, PHASES_OF_THE_LOOP, RANGES, RecordingClock
+from rlbench.profiling.clock import PHASES_OF_THE_LOOP, RANGES, RecordingClock
 from rlbench.profiling.counting import Counting
 from rlbench.profiling.sampler import Sampler
 from rlbench.profiling.thread_probe import ThreadProbing
@@ -69,9 +69,9 @@ class _Timed:
 class ClockPass(_Timed):
     """Until its time is up. The clock counts in no other pass.
 
-    In a loop of a few hundred microseconds a step the clock itself would take some percent. So it looks at the loop for a while
-    and then looks away for longer, except for the ends of steps; lengths vary, so that they fall in step with nothing.
-    `spent` is the time it looked.
+    In a loop of a few hundred microseconds a step the clock itself would take some percent. So it looks at all phases for a while
+    and then looks away for longer: envs and optimizers are timed all the same, the rest is split as it was while the clock
+    looked. Lengths vary, so that they fall in step with nothing.
     """
 
     name = "clock"
@@ -86,43 +86,29 @@ class ClockPass(_Timed):
         super().start()
         self.end = self.begun + self.limit
         self.sampler.start()
-        self._look()
+        self.clock.resume()
+        self.looking = True
+        self._next_window()
 
     def border(self) -> None:
         """Called only once a window is over."""
-        if self.looking and not self.clock.around:
-            self._look_away()
-        elif not self.looking:
-            self._look()
-        else:
-            self._next_window()
+        if not self.looking:
+            self.clock.look()
+        elif not self.clock.around:  # those cannot look away with this one
+            self.clock.look_away()
+        self.looking = not self.clock.blind
+        self._next_window()
 
     def over(self) -> bool:
         return time.perf_counter() >= self.end
 
     def stop(self) -> bool:
-        if self.looking:
-            self._look_away()
-        self.clock.show(PHASES_OF_THE_LOOP)
+        if self.clock.blind:
+            self.clock.look()
+        self.clock.pause()
         self.clock.wake = 0
         self.sampler.stop()
-        steps, updates = self.here()
-        self.steps, self.updates = self.steps + steps, self.updates + updates
-        return True
-
-    def _look(self) -> None:
-        self.clock.show(PHASES_OF_THE_LOOP)
-        self.looking = True
-        self._next_window()
-        self.since = time.perf_counter()
-        self.clock.resume()
-
-    def _look_away(self) -> None:
-        self.clock.pause()
-        self.spent += time.perf_counter() - self.since
-        self.looking = False
-        self.clock.show(BORDERS_ALONE)
-        self._next_window()
+        return super().stop()
 
     def _next_window(self) -> None:
         length = self.lengths.uniform(*self.window_s) * (1.0 if self.looking else self.away)

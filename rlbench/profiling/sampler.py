@@ -10,14 +10,23 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import FrameType
 
 from rlbench.profiling.frames import MACHINERY, function_phase, is_own, place_of, whose
 from rlbench.profiling.records import HotLine
 
-SWITCH_S = 0.0005  # how soon the interpreter is handed over; Python's own is 0.005
+# How soon the interpreter is handed over; Python's own is 0.005. While the sampler waits, whatever lets go of the interpreter
+# first, such as an operator of torch, is what it sees: the wait must be short against a step.
+SWITCH_S = 0.00005
 GAP = "gap"
+BETWEEN = (
+    "store",
+    "sample",
+    "transfer",
+    "python",
+    "other",
+)  # what lies between calls, named by the sampler and by the clock
 Key = tuple[str, int, str]  # file, line, function
 
 
@@ -30,7 +39,8 @@ class Sampler:
         thread_id: the thread's; the one that makes the sampler where left out.
 
     Attributes:
-        count: samples so far. `gaps` counts those that fell into "gap" by what functions on the stack are named for, "" for none.
+        count: samples so far, `phases` by phase. `gaps` counts those that fell into "gap" by what functions on the stack are
+            named for, "" for none.
         cost_s: seconds that the sampler's thread worked.
     """
 
@@ -39,6 +49,7 @@ class Sampler:
         self.thread_id = threading.get_ident() if thread_id is None else thread_id
         self.count, self.cost_s = 0, 0.0
         self.gaps: Counter[str] = Counter()
+        self.phases: Counter[str] = Counter()
         self._own: Counter[tuple[Key, str]] = Counter()
         self._total: Counter[tuple[Key, str]] = Counter()
         self._thread: threading.Thread | None = None
@@ -80,14 +91,28 @@ class Sampler:
             self.gaps[phase] += 1
             phase = phase or "python"
         self.count += 1
+        self.phases[phase] += 1
         if stack:
             self._own[stack[0], phase] += 1
         for key in set(stack):
             self._total[key, phase] += 1
 
-    def lines(self, limit: int = 50) -> tuple[HotLine, ...]:
-        """The lines that were seen most, by their own share, then by the total."""
-        return hot_lines(self._own, self._total, self.count, limit)
+    def lines(self, shares: Mapping[str, float] | None = None, limit: int = 60) -> tuple[HotLine, ...]:
+        """The lines that were seen most, by their own share, then by the total.
+
+        `shares`: of each phase by the clock. The sampler sees a phase that holds on to the interpreter less often than one that
+        lets go of it; a sample then counts for the clock's share of its phase over the samples in that.
+        """
+        return hot_lines(self._own, self._total, self._weights(shares), limit)
+
+    def _weights(self, shares: Mapping[str, float] | None) -> dict[str, float]:
+        """What one sample of each phase counts for."""
+        weights = dict.fromkeys(self.phases, 1 / self.count if self.count else 0.0)
+        for group in (BETWEEN, *((name,) for name in self.phases if name not in BETWEEN)):
+            seen, share = sum(self.phases[name] for name in group), sum((shares or {}).get(name, 0.0) for name in group)
+            if seen and share:
+                weights |= dict.fromkeys(group, share / seen)
+        return weights
 
 
 def reader_lines(frame: FrameType | None) -> Iterable[Key]:
@@ -95,24 +120,28 @@ def reader_lines(frame: FrameType | None) -> Iterable[Key]:
     while frame is not None:
         code = frame.f_code
         if not is_own(code.co_filename) and whose(code.co_filename) != MACHINERY:
-            yield code.co_filename, frame.f_lineno, code.co_name
+            yield code.co_filename, frame.f_lineno or code.co_firstlineno, code.co_name
         frame = frame.f_back
 
 
 def hot_lines(
-    own: Counter[tuple[Key, str]], total: Counter[tuple[Key, str]], count: int, limit: int
+    own: Mapping[tuple[Key, str], int], total: Mapping[tuple[Key, str], int], weights: Mapping[str, float], limit: int
 ) -> tuple[HotLine, ...]:
-    """From samples by line and phase to shares; the phase of a line is the one it was seen in most."""
-    if not count:
-        return ()
-    by_line: dict[Key, Counter[str]] = {}
+    """From samples by line and phase to shares; the phase of a line is the one with most of it."""
+    by_line: dict[Key, dict[str, float]] = {}
     for (key, phase), seen in total.items():
-        by_line.setdefault(key, Counter())[phase] += seen
-    selves: Counter[Key] = Counter()
-    for (key, _), seen in own.items():
-        selves[key] += seen
-    ordered = sorted(by_line, key=lambda key: (-selves[key], -by_line[key].total(), key))
+        phases = by_line.setdefault(key, {})
+        phases[phase] = phases.get(phase, 0.0) + seen * weights[phase]
+    selves: dict[Key, float] = dict.fromkeys(by_line, 0.0)
+    for (key, phase), seen in own.items():
+        selves[key] += seen * weights[phase]
+    ordered = sorted(by_line, key=lambda key: (-selves[key], -sum(by_line[key].values()), key))
     return tuple(
-        HotLine(place_of(*key), selves[key] / count, by_line[key].total() / count, by_line[key].most_common(1)[0][0])
+        HotLine(
+            place_of(*key),
+            selves[key],
+            sum(by_line[key].values()),
+            max(by_line[key], key=lambda phase: by_line[key][phase]),
+        )
         for key in ordered[:limit]
     )

@@ -105,7 +105,7 @@ class _Watched:
 
     def parts(self, session: Session, seconds: float) -> tuple[PhaseTime, ...]:
         """Phases of the largest fused call, from a run in which it is none."""
-        spent = session.clock.settled({})
+        spent = session.clock.totals.seconds({})
         fused = max((name for name in FUSED if spent.get(name)), key=lambda name: spent[name], default=None)
         if fused is None:
             return ()
@@ -123,7 +123,7 @@ class _Watched:
         network, steps = self.trainer.describe_network(), session.steps
         if not steps:
             return ()
-        spent, each = session.clock.settled({}), session.updates / steps
+        spent, each = session.clock.totals.seconds({}), session.updates / steps
         of_updates = network["update_flops"] * each
         acting = network["forward_flops"] * self.config.num_envs
         found = {"update": of_updates, "iterations": of_updates + acting}

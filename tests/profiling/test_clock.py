@@ -54,7 +54,7 @@ def test_gaps_of_a_dqn_are_named_by_their_neighbours(clock):
         for _ in range(3):
             dqn_iteration(recorder, clock)
         call(recorder, clock, "env", 0)
-    spent = recorder.settled({"store": 1, "sample": 3, "": 9})
+    spent = recorder.totals.seconds({"store": 1, "sample": 3, "": 9})
     assert spent == {
         "env": 1 + 3 * 2.0,
         "action": 3 * 1.25,
@@ -67,8 +67,8 @@ def test_gaps_of_a_dqn_are_named_by_their_neighbours(clock):
         "other": 0.0,
     }
     assert sum(spent.values()) == pytest.approx(clock.now / 1e9)
-    assert (recorder.steps, recorder.updates, recorder.episodes) == (4, 3, 1)
-    assert recorder.counts == {"env": 5, "action": 3, "forward": 6, "backward": 3, "optimizer": 3}
+    assert (recorder.totals.steps, recorder.totals.updates, recorder.totals.episodes) == (4, 3, 1)
+    assert recorder.totals.counts == {"env": 5, "action": 3, "forward": 6, "backward": 3, "optimizer": 3}
 
 
 def test_without_updates_what_follows_a_step_is_storing(clock):
@@ -76,7 +76,7 @@ def test_without_updates_what_follows_a_step_is_storing(clock):
         for _ in range(2):
             dqn_iteration(recorder, clock, learn=False)
         call(recorder, clock, "env", 0)
-    assert recorder.settled({}) == {"env": 4.0, "action": 1.25 + 1.25, "store": 1.0, "other": 0.0}
+    assert recorder.totals.seconds({}) == {"env": 4.0, "action": 1.25 + 1.25, "store": 1.0, "other": 0.0}
 
 
 def test_what_comes_after_the_last_certain_call_is_other(clock):
@@ -84,7 +84,7 @@ def test_what_comes_after_the_last_certain_call_is_other(clock):
         clock.seconds(4)
         call(recorder, clock, "env", 1)
         clock.seconds(2)
-    assert recorder.settled({}) == {"env": 1.0, "other": 6.0}
+    assert recorder.totals.seconds({}) == {"env": 1.0, "other": 6.0}
 
 
 def test_epochs_over_a_rollout_sample_between_updates(clock):
@@ -95,7 +95,7 @@ def test_epochs_over_a_rollout_sample_between_updates(clock):
             call(recorder, clock, "forward", 2)
             call(recorder, clock, "backward", 4)
             call(recorder, clock, "optimizer", 8)
-    found = recorder.settled({"store": 1, "sample": 1})
+    found = recorder.totals.seconds({"store": 1, "sample": 1})
     assert found == {
         "env": 1.0,
         "store": 0.5,
@@ -114,8 +114,8 @@ def test_phases_that_the_code_names_win(clock):
         with phase("env"):
             call(recorder, clock, "env", 2)
         clock.seconds(4)
-    assert recorder.settled({}) == {"python": 4.0, "action": 1.0, "env": 2.0, "other": 0.0}
-    assert recorder.steps == 1
+    assert recorder.totals.seconds({}) == {"python": 4.0, "action": 1.0, "env": 2.0, "other": 0.0}
+    assert recorder.totals.steps == 1
 
 
 def test_a_pause_counts_nothing_but_keeps_what_is_open(clock):
@@ -128,8 +128,8 @@ def test_a_pause_counts_nothing_but_keeps_what_is_open(clock):
         recorder.resume()
         clock.seconds(2)
         call(recorder, clock, "env", 4)
-    assert sum(recorder.settled({}).values()) == 7.0
-    assert (recorder.steps, recorder.updates) == (2, 0)
+    assert sum(recorder.totals.seconds({}).values()) == 7.0
+    assert (recorder.totals.steps, recorder.totals.updates) == (2, 0)
     assert recorder.borders == {"env": 3, "optimizer": 1}
 
 
@@ -146,23 +146,23 @@ def test_a_border_is_told_and_its_time_is_not_counted(clock):
         call(recorder, clock, "env", 1, step=False)
     assert reached == ["env", "optimizer"]
     whole = 1 + 0.25 + 2 + 0.5 + 3 + 4 + 0.125 + 8 + 0.0625 + 16 + 32 + 1
-    assert sum(recorder.settled({}).values()) == pytest.approx(whole)
-    assert sum(around.settled({}).values()) == pytest.approx(whole)
+    assert sum(recorder.totals.seconds({}).values()) == pytest.approx(whole)
+    assert sum(around.totals.seconds({}).values()) == pytest.approx(whole)
     assert plain.total == pytest.approx(whole + 200)
 
 
 def test_the_processor_time_of_the_env_is_kept(clock):
     with recording(clock) as recorder:
         call(recorder, clock, "env", 3)
-    assert recorder.env_cpu_s == 1.5
+    assert recorder.totals.env_cpu_s == 1.5
 
 
 def test_a_call_within_a_call_counts_for_the_outer(clock):
     with recording(clock) as recorder, recorder.finding("env"):
         call(recorder, clock, "env", 1)
         call(recorder, clock, "forward", 2)
-    assert recorder.settled({}) == {"env": 3.0, "other": 0.0}
-    assert recorder.steps == 1
+    assert recorder.totals.seconds({}) == {"env": 3.0, "other": 0.0}
+    assert recorder.totals.steps == 1
 
 
 def test_the_phase_of_a_loop_is_known_from_its_second_turn_on(clock):
@@ -183,3 +183,47 @@ def test_the_phase_of_a_loop_is_known_from_its_second_turn_on(clock):
         for _ in range(3):
             iteration()
     assert seen[8:] == ["action", "gap", "forward", "optimizer"]
+
+
+def test_what_was_not_looked_at_is_split_like_what_was(clock):
+    def turn():
+        with phase("env"):
+            clock.seconds(1)
+        with phase("sample"):
+            clock.seconds(2)
+        with phase("forward"):
+            clock.seconds(6)
+        with phase("optimizer"):
+            clock.seconds(3)
+        clock.seconds(2)
+
+    with recording(clock) as recorder, phase("python"):
+        turn()
+        recorder.look_away()
+        assert recorder.phase == ""
+        turn()
+        with recorder.finding("reset"):
+            clock.seconds(100)
+            assert recorder.phase == "env"
+        turn()
+        recorder.look()
+    found = recorder.totals.seconds({})
+    assert found == {
+        "python": 6.0, "env": 103.0, "sample": 6.0, "forward": 18.0, "optimizer": 9.0, "other": 0.0,
+    }  # fmt: skip
+    assert (recorder.totals.steps, recorder.totals.updates) == (3, 3)
+
+
+def test_looking_away_from_gaps_between_calls_that_are_found(clock):
+    with recording(clock) as recorder:
+        call(recorder, clock, "env", 1, step=False)
+        for i in range(4):
+            if i == 2:
+                recorder.look_away()
+            dqn_iteration(recorder, clock)
+        recorder.look()
+        call(recorder, clock, "env", 0)
+    found = recorder.totals.seconds({"sample": 1})
+    assert sum(found.values()) == pytest.approx(clock.now / 1e9)
+    assert found["env"] == 9.0 and found["optimizer"] >= 4 * 16
+    assert found["forward"] / found["action"] == pytest.approx(7.125 / 1.25)

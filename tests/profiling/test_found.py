@@ -52,8 +52,8 @@ def test_a_dqn_by_hand_is_found(recorder):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    assert (recorder.steps, recorder.updates, recorder.episodes) == (5, 5, 1)
-    assert recorder.counts == {"env": 6, "action": 5, "forward": 5, "backward": 5, "optimizer": 5}
+    assert (recorder.totals.steps, recorder.totals.updates, recorder.totals.episodes) == (5, 5, 1)
+    assert recorder.totals.counts == {"env": 6, "action": 5, "forward": 5, "backward": 5, "optimizer": 5}
 
 
 def test_classes_with_step_and_reset_are_envs(recorder):
@@ -74,7 +74,7 @@ def test_classes_with_step_and_reset_are_envs(recorder):
 
     Later().step(0)
     LaterBare().step(0)
-    assert (recorder.steps, recorder.episodes) == (3, 1)
+    assert (recorder.totals.steps, recorder.totals.episodes) == (3, 1)
 
 
 def test_what_is_an_env():
@@ -86,7 +86,7 @@ def test_a_vector_env_counts_once(recorder):
     envs = gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="sync")
     envs.reset(seed=1)
     envs.step(np.zeros(3, np.int64))
-    assert (recorder.steps, recorder.episodes) == (1, 1)
+    assert (recorder.totals.steps, recorder.totals.episodes) == (1, 1)
 
 
 def test_every_optimizer_counts_once_a_step(recorder):
@@ -110,20 +110,20 @@ def test_every_optimizer_counts_once_a_step(recorder):
         return loss
 
     lbfgs.step(closure)
-    assert recorder.updates == 4
+    assert recorder.totals.updates == 4
 
 
 def test_gradients_by_grad_are_backward(recorder):
     net = network()
     torch.autograd.grad(net(torch.ones(1, 2)).sum(), list(net.parameters()))
-    assert recorder.counts["backward"] == 1
+    assert recorder.totals.counts["backward"] == 1
 
 
 def test_minibatches_of_a_loader_are_sampled(recorder):
     data = torch.utils.data.TensorDataset(torch.ones(6, 2))
     for (batch,) in torch.utils.data.DataLoader(data, batch_size=3):
         network()(batch).sum().backward()
-    assert recorder.counts["sample"] == 3, "two minibatches and the end"
+    assert recorder.totals.counts["sample"] == 3, "two minibatches and the end"
 
 
 def test_an_exception_in_a_call_leaves_the_clock_whole(recorder):
@@ -134,7 +134,7 @@ def test_an_exception_in_a_call_leaves_the_clock_whole(recorder):
     with pytest.raises(ZeroDivisionError):
         Broken()(torch.ones(1))
     Bare().step(0)
-    assert recorder.top.free and recorder.steps == 1
+    assert recorder.top.free and recorder.totals.steps == 1
 
 
 def test_other_threads_do_not_count(recorder):
@@ -142,7 +142,7 @@ def test_other_threads_do_not_count(recorder):
     thread.start()
     thread.join()
     Bare().step(0)
-    assert recorder.counts == {"env": 1}
+    assert recorder.totals.counts == {"env": 1}
 
 
 def test_under_compile_a_module_is_traced_as_ever(recorder):
@@ -157,7 +157,7 @@ def test_under_compile_a_module_is_traced_as_ever(recorder):
     for _ in range(3):
         assert net(torch.ones(4, 2)).shape == (4, 1)
     Bare().step(0)
-    assert len(traced) == 1 and recorder.counts == {"env": 1, "action": 3}
+    assert len(traced) == 1 and recorder.totals.counts == {"env": 1, "action": 3}
 
 
 def test_all_is_as_before_once_removed():

@@ -179,7 +179,7 @@ def recomputed_features(evidence: Evidence, scopes: Scopes) -> list[Advice]:
     found = scopes.where(lambda scope: scope.phase == "env" and computes_features(scope))
     if not found or gain(found[0].share) < WORTH:
         return []
-    scope = found[0]
+    scope = scopes.with_callers(found[0])
     for each in found:
         scopes.claim(each)
     scope = only(scope, lambda statement: bool(called(statement.calls, WINDOWS)))

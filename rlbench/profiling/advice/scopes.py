@@ -37,7 +37,6 @@ WHOLE = {
         "collect_rollouts",
     ),
 }
-TOGETHER = (("sample", "store", "python", "transfer"),)  # phases between which a gap is split by what the sampler saw
 COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
 LEAST_SHARE = 0.02  # of all samples: below it a line is not worth a sentence
 
@@ -50,7 +49,7 @@ class Scope:
         share: of all samples with it on the stack.
         phase: where most of these fell.
         places: its lines that were seen most.
-        statements: what stands on these lines.
+        statements: what stands on its lines; `shares` of all samples with that line on the stack.
     """
 
     function: str
@@ -58,6 +57,7 @@ class Scope:
     phase: str
     places: tuple[Place, ...]
     statements: tuple[Statement, ...]
+    shares: tuple[float, ...]
 
     @property
     def calls(self) -> tuple[str, ...]:
@@ -77,12 +77,22 @@ class Scopes:
 
     def __init__(self, evidence: Evidence) -> None:
         self.claimed: set[tuple[str, str]] = set()
-        found = [_within(scope, evidence) for scope in _scopes(evidence.lines)]
-        self.all = sorted(found, key=lambda scope: -scope.share)
+        self.all = sorted(_scopes(evidence.lines), key=lambda scope: -scope.share)
 
     def where(self, wanted: Callable[[Scope], bool]) -> list[Scope]:
         """Scopes that are wanted, worth a sentence and not explained yet."""
         return [s for s in self.all if s.share >= LEAST_SHARE and self._key(s) not in self.claimed and wanted(s)]
+
+    def with_callers(self, scope: Scope) -> Scope:
+        """The scope with all of the statements that call it by name, and so with what is done for its arguments and result."""
+        calling = [
+            statement_share
+            for other in self.all
+            if other.function != scope.function
+            for statement, statement_share in zip(other.statements, other.shares, strict=True)
+            if called(statement.calls, (scope.function,))
+        ]
+        return replace(scope, share=min(1.0, max(scope.share, sum(calling))))
 
     def claim(self, scope: Scope) -> None:
         """Explained: this scope, and the functions that it calls by name."""
@@ -95,13 +105,6 @@ class Scopes:
     @staticmethod
     def _key(scope: Scope) -> tuple[str, str]:
         return scope.places[0].file, f"{scope.function}:{scope.statements[0].lines if scope.function in WHOLE else ''}"
-
-
-def _within(scope: Scope, evidence: Evidence) -> Scope:
-    """The sampler sees Python more often than C, which does not let it in: no scope has more than the clock gave to its phase."""
-    group = next((group for group in TOGETHER if scope.phase in group), (scope.phase,))
-    most = evidence.share(*group)
-    return replace(scope, share=min(scope.share, most)) if most else scope
 
 
 def _scopes(lines: Iterable[HotLine]) -> list[Scope]:
@@ -128,6 +131,7 @@ def _scope(group: list[tuple[HotLine, Statement]]) -> Scope:
         phase=max(phases, key=lambda phase: phases[phase]),
         places=tuple(line.place for line in lines[:4]),
         statements=tuple(statement for _, statement in group),
+        shares=tuple(line.total for line in lines),
     )
 
 
