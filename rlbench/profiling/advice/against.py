@@ -32,7 +32,7 @@ def _gpu(evidence: Evidence) -> list[Advice]:
     rows = [row for row in evidence.light if row.phase in ("action", *UPDATE)]
     seconds, operators = sum(row.seconds for row in rows), sum(row.ops for row in rows)
     least = operators * LAUNCH_S
-    if evidence.device != "cpu" or not seconds or least < 0.7 * seconds:
+    if evidence.device != "cpu" or not seconds or least < seconds:
         return []
     step = evidence.seconds / evidence.steps
     return [

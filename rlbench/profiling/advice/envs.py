@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from rlbench.profiling.advice.gains import bound, duration, gain, percent
 from rlbench.profiling.advice.scopes import Scope, Scopes, called, only
@@ -143,7 +144,7 @@ def file_each_episode(evidence: Evidence, scopes: Scopes) -> list[Advice]:
     found = scopes.where(lambda scope: reads_a_file(scope.calls) and scope.phase != "other")
     if not found:
         return []
-    scope = _outermost_reader(found[0], scopes)
+    scope = scopes.resetting(_outermost_reader(found[0], scopes))
     if gain(scope.share) < WORTH:
         return []
     scopes.claim(scope)
@@ -154,7 +155,7 @@ def file_each_episode(evidence: Evidence, scopes: Scopes) -> list[Advice]:
             "file_each_episode",
             "fault",
             f"`{call}` runs again and again in the loop, with what follows from it {percent(scope.share)} of the time.",
-            f"{scope.function}() was on the stack in {percent(scope.share)} of the samples.",
+            f"Seen in {scope.function}() and what it brings on, by samples of the stack.",
             "Read it once, before the loop, and hand the arrays to every env: `data = load(path)` then `Env(data)`.",
             gain(scope.share),
             bound(scope.share),
@@ -171,7 +172,8 @@ def _outermost_reader(scope: Scope, scopes: Scopes) -> Scope:
 
 
 def computes_features(scope: Scope) -> bool:
-    return bool(called(scope.calls, WINDOWS)) or bool(FEATURES.search(scope.function))
+    named = FEATURES.search(scope.function) or FEATURES.search(Path(scope.places[0].file).stem)
+    return bool(called(scope.calls, WINDOWS)) or (bool(named) and scope.function != "__init__")
 
 
 def recomputed_features(evidence: Evidence, scopes: Scopes) -> list[Advice]:

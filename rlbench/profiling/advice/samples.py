@@ -29,6 +29,7 @@ STACKING = (
 DRAWING = ("random.sample", "sample", "choices", "zip")
 NOT_SAMPLING = ("env", "action", "other")
 MANY = ONE_BY_ONE  # turns of a loop within one update, from which on it goes over samples
+FEW = 4  # forward passes of one row for one step of the envs, from which on they are one for each env
 OF_THE_TRAINING = ("step", "backward", "learn", "train", "reset", "update", "optimize", "train_step")
 LEARNING = ("sample", "store", "transfer", "forward", "backward", "optimizer", "python", "update")
 
@@ -90,6 +91,7 @@ def loop_over_samples(evidence: Evidence, scopes: Scopes) -> list[Advice]:
 def _many_passes(evidence: Evidence, scopes: Scopes, passes: int) -> list[Advice]:
     """A forward pass for each sample; backward goes through as many graphs."""
     share = evidence.share("forward", "backward", "sample")
+    acting, acting_left = _acting_passes(evidence)
     each = evidence.seconds / evidence.updates
     together = evidence.twins.batches[evidence.twins.batch]
     kept = evidence.share("optimizer") * each
@@ -108,12 +110,22 @@ def _many_passes(evidence: Evidence, scopes: Scopes, passes: int) -> list[Advice
             f"{evidence.twins.batch} takes {percent(left)} of it, timed on layers of the same shapes.",
             "Hand the network all rows at once: `q = net(obs)` with obs (B, D), then `q.gather(1, action[:, None])`; targets by "
             "`reward + gamma * (1 - done) * net(next_obs).max(dim=1).values`.",
-            gain(share, left),
-            bound(share),
+            gain(share * (1 - left) + acting * (1 - acting_left)),
+            bound(share + acting),
             places=tuple(places[:4]),
             notebook="06",
         )
     ]
+
+
+def _acting_passes(evidence: Evidence) -> tuple[float, float]:
+    """Share of choosing actions where that goes one by one too, and what one pass for all envs leaves of it; zeros otherwise."""
+    single = [product for product in evidence.counted.products if product.phase == "action" and product.batch == 1]
+    if not single or not evidence.counted.steps:
+        return 0.0, 0.0
+    first = single[0].inputs, single[0].outputs
+    passes = sum(p.calls for p in single if (p.inputs, p.outputs) == first) / evidence.counted.steps
+    return (evidence.share("action"), 1 / passes) if passes >= FEW else (0.0, 0.0)
 
 
 def within_update(statement: Statement) -> bool:

@@ -94,13 +94,24 @@ class Scopes:
         ]
         return replace(scope, share=min(1.0, max(scope.share, sum(calling))))
 
+    def resetting(self, scope: Scope) -> Scope:
+        """The scope with all else that the `reset` that calls it does with what it got."""
+        resets = [s for s in self.all if s.function == "reset" and not called(s.calls, ("reset",))]
+        files = {s.places[0].file for s in resets if called(s.calls, (scope.function,)) or s is scope}
+        mine = [s for s in resets if s.places[0].file in files]
+        for other in mine:
+            self.claim(replace(other, share=1.0))
+        return replace(scope, share=min(1.0, max(scope.share, sum(s.share for s in mine))))
+
     def claim(self, scope: Scope) -> None:
-        """Explained: this scope, and the functions that it calls by name."""
+        """Explained: this scope, and the functions that it calls by name, and those that they call."""
+        if self._key(scope) in self.claimed:
+            return
         self.claimed.add(self._key(scope))
         for call in scope.function_calls:
             for other in self.all:
                 if other.function == call.rsplit(".", 1)[-1] and other.share <= scope.share:
-                    self.claimed.add(self._key(other))
+                    self.claim(other)
 
     @staticmethod
     def _key(scope: Scope) -> tuple[str, str]:
