@@ -48,6 +48,7 @@ class RecordingClock(PhaseClock):
         self.paused = self.blind = False
         self.memory: dict[tuple[str, int, str], str] = {}
         self.stack: list[Account] = []
+        self.last = ""  # the decisive call before
         self._begun: list[AbstractContextManager] = []  # by a plain clock within this one
         self.show(PHASES_OF_THE_LOOP)
         self.clear()
@@ -58,8 +59,7 @@ class RecordingClock(PhaseClock):
         for account in getattr(self, "accounts", {}).values():
             account.clear()
         self.accounts: dict[str, Account] = getattr(self, "accounts", {})
-        self.last = ""  # the decisive call before
-        self.pieces: list[Account] = []  # since then
+        self.pieces: list[Account] = []  # since the last decisive call
 
     def show(self, what: str) -> None:
         """What is looked at: all phases, all of them and torch's profiler told, or the ends of steps alone."""

@@ -26,6 +26,7 @@ ENV, BACKWARD, OPTIMIZER, PYTHON, FORWARD = "env", "backward", "optimizer", "pyt
 # The pieces between two decisive calls; acting and learning are forward passes without and with gradients.
 GAP, ACTING, LEARNING = "gap", "acting", "learning"
 TO_SPLIT = "store or sample"
+SET_UP = "set-up"  # before the first decisive call
 
 
 def names_of(before: str, reached: str, pieces: Sequence[Account]) -> list[str]:
@@ -34,7 +35,7 @@ def names_of(before: str, reached: str, pieces: Sequence[Account]) -> list[str]:
         return [OPTIMIZER] * len(pieces)
     forward = "action" if reached == ENV else FORWARD
     if not before:
-        opening = OTHER
+        opening = SET_UP
     elif reached == ENV:
         opening = PYTHON if before == OPTIMIZER else "store"
     else:

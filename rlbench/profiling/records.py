@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 # In the order in which tables show them. A trainer may add its own, such as "advantages", or "update" and "iterations", which
 # are many parts in one call.
 PHASES = (
-    *("env", "action", "store", "sample", "transfer", "forward", "backward", "optimizer"),
+    *("set-up", "env", "action", "store", "sample", "transfer", "forward", "backward", "optimizer"),
     *("sync", "python", "other"),
 )
 TITLES = {"sync": "sync wait", "python": "Python overhead"}

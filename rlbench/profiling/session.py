@@ -38,7 +38,7 @@ class Plan:
     @classmethod
     def block(cls, threads_s: float = 0.0) -> Plan:
         """For a block that may be over soon: the clock runs from the first moment, the short passes come early."""
-        return cls(0.0, 0.3, 1.0, 1.0, threads_s)
+        return cls(0.0, 0.05, 1.0, 1.0, threads_s)
 
 
 class Session:

@@ -17,7 +17,7 @@ def bar(share: float, width: int = BAR) -> str:
 
 
 def titled(title: str, lines: Iterable[str], between: str = "\n") -> str:
-    return f"{title}\n{'-' * min(len(title), WIDTH)}\n" + between.join(lines)
+    return f"{fill(title)}\n{'-' * min(len(title), WIDTH)}\n" + between.join(lines)
 
 
 def fill(text: str, indent: str = "") -> str:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from rlbench.phases import OTHER
 from rlbench.profiling.accounts import Account
-from rlbench.profiling.gaps import ACTING, ENV, LEARNING, OPTIMIZER, PYTHON, TO_SPLIT, split
+from rlbench.profiling.gaps import ACTING, ENV, LEARNING, OPTIMIZER, PYTHON, SET_UP, TO_SPLIT, split
 from rlbench.profiling.records import PHASES
 
 RESET = "reset"  # found unaided: of the phase env, but no step
 UPDATES = (OPTIMIZER, "update")
 BORDERS = (ENV, OPTIMIZER, "update", "iterations")  # at the end of these a step is over, or a good part of one
 # Parts of a step: begun and over again within it, so that looking away cannot lose one that stays open.
-SHORT = {*PHASES, ACTING, LEARNING, "advantages", "old_log_probs"} - {*BORDERS, PYTHON, OTHER}
+SHORT = {*PHASES, ACTING, LEARNING, "advantages", "old_log_probs"} - {*BORDERS, PYTHON, OTHER, SET_UP}
 UNSEEN = "unseen"  # time outside the ends of steps while the clock looked away
 
 

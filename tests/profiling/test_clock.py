@@ -79,12 +79,12 @@ def test_without_updates_what_follows_a_step_is_storing(clock):
     assert recorder.totals.seconds({}) == {"env": 4.0, "action": 1.25 + 1.25, "store": 1.0, "other": 0.0}
 
 
-def test_what_comes_after_the_last_certain_call_is_other(clock):
+def test_what_comes_before_the_first_certain_call_and_after_the_last_is_neither(clock):
     with recording(clock) as recorder:
         clock.seconds(4)
         call(recorder, clock, "env", 1)
         clock.seconds(2)
-    assert recorder.totals.seconds({}) == {"env": 1.0, "other": 6.0}
+    assert recorder.totals.seconds({}) == {"set-up": 4.0, "env": 1.0, "other": 2.0}
 
 
 def test_epochs_over_a_rollout_sample_between_updates(clock):
