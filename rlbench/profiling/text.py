@@ -170,7 +170,9 @@ def _device(report: Report) -> str:
     evidence = report.evidence
     trace, use = evidence.trace, evidence.device_use
     if not evidence.device.startswith("cuda"):
-        return "Device: not measured, the run is on the CPU (kernels, copies between host and device, utilisation, memory)."
+        return fill(
+            "Device: not measured, the run is on the CPU (kernels, copies to it and back, utilisation, memory)."
+        )
     lines = []
     if trace is not None and trace.launches is not None:
         lines.append(

@@ -9,7 +9,7 @@ from typing import Any
 from rlbench.files import write_text
 from rlbench.machine import describe
 from rlbench.tuning.race import Standing
-from rlbench.tuning.tune import Tuned
+from rlbench.tuning.search import Tuned
 
 
 def summary(tuned: Tuned) -> str:
