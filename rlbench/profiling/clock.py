@@ -31,6 +31,7 @@ class RecordingClock(PhaseClock):
             not counted.
         borders: how many there were so far, paused or not, by what was over: a step of an env, or of an optimizer; `border_of`
             says what the last one was.
+        hidden_ns: spent in `on_border`.
         around: the recording clocks that are open around this one.
         owner: the session that reads it.
     """
@@ -42,6 +43,7 @@ class RecordingClock(PhaseClock):
         self.now, self.cpu = now, cpu
         self.on_border: Callable[[], None] | None = None
         self.wake: float = 0
+        self.hidden_ns = 0
         self.border_of, self.borders = "", {ENV: 0, OPTIMIZER: 0}
         self.around: list[RecordingClock] = []
         self.owner: object = None
@@ -177,9 +179,11 @@ class RecordingClock(PhaseClock):
         self.border_of = ENV if name == ENV else OPTIMIZER
         self.borders[self.border_of] += 1
         if self.border >= self.wake and self.on_border is not None and self.top.free:
+            before = self.now()
             self.on_border()
             for clock in (self, *self.around):
                 clock.border = clock.now()
+                clock.hidden_ns += clock.border - before
 
     def pause(self) -> None:
         """Keep what was counted so far, in the clocks around this one too: something slow is about to watch."""

@@ -28,9 +28,11 @@ MACHINERY_PACKAGES = (
     "traitlets",
     "tornado",
 )
+PACKAGES = ("site-packages", "dist-packages")
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 # The profiler itself and what starts it, which are as if not there.
 OWN = tuple(PACKAGE + name for name in (f"profiling{os.sep}", f"cli{os.sep}", "__main__.py", "phases.py"))
+_real: dict[str, str] = {}  # paths by how they are shown
 WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 NAMED_FOR = {
     "store": {
@@ -59,7 +61,7 @@ def whose(file: str) -> str:
     if file.startswith("<"):
         return YOURS if file.startswith(("<ipython-input", "<stdin>")) else MACHINERY  # "<frozen runpy>", "<string>"
     parts = Path(file).parts
-    for packages in ("site-packages", "dist-packages"):
+    for packages in PACKAGES:
         if packages in parts:
             inside = parts[parts.index(packages) + 1 :]
             top = inside[0].removesuffix(".py") if inside else ""
@@ -76,13 +78,25 @@ def _standard_library() -> tuple[str, ...]:
 @functools.cache
 def place_of(file: str, line: int, function: str) -> Place:
     """A line with its source, if that can be read; the file relative to the working folder where it lies below it."""
-    return Place(shown_file(file), line, function, linecache.getline(file, line).strip(), whose(file))
+    shown = shown_file(file)
+    _real[shown] = file
+    return Place(shown, line, function, linecache.getline(file, line).strip(), whose(file))
+
+
+def real_path(shown: str) -> str:
+    """The path behind a place's file."""
+    return _real.get(shown, shown)
 
 
 def shown_file(file: str) -> str:
-    """A path as a reader would write it; a notebook's cell by its number."""
+    """A path as a reader would write it: below the working folder, or within a package; a notebook's cell by its number."""
     if "ipykernel_" in file:
         return _cell(file)
+    if file.startswith(PACKAGE):
+        return str(Path(file).relative_to(Path(PACKAGE).parent))
+    for packages in PACKAGES:
+        if f"{os.sep}{packages}{os.sep}" in file:
+            return file.rsplit(f"{os.sep}{packages}{os.sep}", 1)[1]
     try:
         return str(Path(file).relative_to(Path.cwd()))
     except ValueError:

@@ -89,6 +89,7 @@ class ClockPass(_Timed):
         self.clock.resume()
         self.looking = True
         self._next_window()
+        self.begun, self.hidden = time.perf_counter(), self.clock.hidden_ns
 
     def border(self) -> None:
         """Called only once a window is over."""
@@ -106,9 +107,11 @@ class ClockPass(_Timed):
         if self.clock.blind:
             self.clock.look()
         self.clock.pause()
+        super().stop()
+        self.spent -= (self.clock.hidden_ns - self.hidden) / 1e9
         self.clock.wake = 0
         self.sampler.stop()
-        return super().stop()
+        return True
 
     def _next_window(self) -> None:
         length = self.lengths.uniform(*self.window_s) * (1.0 if self.looking else self.away)

@@ -7,8 +7,8 @@ import functools
 import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
+from rlbench.profiling.frames import real_path
 from rlbench.profiling.records import Place
 
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -57,7 +57,7 @@ def describe(place: Place) -> Statement | None:
 
 
 def _tree(file: str) -> ast.Module | None:
-    lines = linecache.getlines(file) or linecache.getlines(str(Path.cwd() / file))
+    lines = linecache.getlines(real_path(file))
     return _parsed("".join(lines)) if lines else None
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,20 @@ from rlbench.profiling.trace_events import copies, device_part, operators, span
 
 BYTES_AN_EVENT = 420  # in the file, by looking at some
 LARGEST_FILE = 50e6
+LOG_LEVEL, NOTHING_TOLD = "KINETO_LOG_LEVEL", "99"
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Kineto tells of its start and its end on standard error, unless it was told not to before its first use."""
+    if LOG_LEVEL in os.environ:
+        yield
+        return
+    os.environ[LOG_LEVEL] = NOTHING_TOLD
+    try:
+        yield
+    finally:
+        del os.environ[LOG_LEVEL]
 
 
 class Tracing:
@@ -40,7 +57,8 @@ class Tracing:
             kinds.append(torch.profiler.ProfilerActivity.CUDA)
         self.steps = 0
         self._profiler = torch.profiler.profile(activities=kinds)
-        self._profiler.start()
+        with quiet():
+            self._profiler.start()
         self._begun = time.perf_counter()
 
     def step(self) -> None:

@@ -29,6 +29,7 @@ STACKING = (
 DRAWING = ("random.sample", "sample", "choices", "zip")
 NOT_SAMPLING = ("env", "action", "other")
 MANY = ONE_BY_ONE  # turns of a loop within one update, from which on it goes over samples
+MOST_OF = 0.6  # of the phase
 FEW = 4  # forward passes of one row for one step of the envs, from which on they are one for each env
 OF_THE_TRAINING = ("step", "backward", "learn", "train", "reset", "update", "optimize", "train_step")
 LEARNING = ("sample", "store", "transfer", "forward", "backward", "optimizer", "python", "update")
@@ -44,6 +45,8 @@ def stacked_replay(evidence: Evidence, scopes: Scopes) -> list[Advice]:
     """A minibatch is put together row by row."""
     found = scopes.where(lambda scope: scope.phase not in NOT_SAMPLING and any(stacks(s) for s in scope.statements))
     share = sum(scope.share for scope in _disjoint(found))
+    phase = evidence.share("sample")
+    share = max(share, phase) if share > MOST_OF * phase else share  # then arrays take the place of all of it
     seconds = share * evidence.seconds / max(evidence.updates, 1)
     reading_s = evidence.twins.reading_s if evidence.twins else 0.0
     left = min(1.0, reading_s / seconds) if seconds else 1.0
