@@ -16,11 +16,14 @@ MODULES = (
     "env_steps",
     "othello_steps",
     "evaluate_sets",
+    "profile_overhead",
+    "tune_grid",
     "cpprb_replay",
     "sb3_ppo",
     "ppo_run",
     "run",
     "to_475",
+    "planted_faults",
 )
 
 

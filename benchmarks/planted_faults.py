@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -21,10 +22,9 @@ import torch
 
 from benchmarks import command
 from benchmarks.faults.ours import PLANTED, Planted
-from benchmarks.text import aligned
+from benchmarks.faults.verdicts import judged, measured, metric_of, table
 from rlbench.machine import StealMeter, describe
 from rlbench.results import Row, new_row
-from rlbench.stats import bootstrap_interval
 
 KIND = "benchmark-planted-faults"
 FOLDER = Path(__file__).parent / "faults"
@@ -33,28 +33,31 @@ MARKET = ("recomputed_features", "file_each_episode")
 ROUNDS, QUICK_ROUNDS = 5, 2
 PROFILE_S, RUN_S, QUICK_S = 16.0, 3.0, 2.0
 WAITS_S = 8.0  # of a run with a waiting env, so that learning begins in it
-FACTOR = 1.5  # how far a prediction may be off
+CUDA_ONLY = "round_trip"
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}  # as all benchmarks: the scripts leave it to who calls them
 
 
 @dataclass(frozen=True)
 class Job:
-    """One target with all its faults; rounds go over all of them, so that the healthy run serves all."""
+    """One target with its faults; rounds go over all of them, so that the healthy run serves all."""
 
     target: str
+    faults: tuple[str, ...]
 
     @property
     def name(self) -> str:
         return self.target
 
-    @property
-    def faults(self) -> list[str]:
-        found = list(PLANTED)
-        if self.target in SCRIPTS and torch.cuda.is_available():
-            found.append("round_trip")
-        return found
 
-
-JOBS = (*(Job(name) for name in SCRIPTS), Job("ours"))
+def make_jobs(chosen: Sequence[str] = ()) -> list[Job]:
+    """The targets that can run here, with the chosen faults; all of them where none is."""
+    wanted = [fault for fault in PLANTED if not chosen or fault in chosen]
+    on_cuda = [CUDA_ONLY] if torch.cuda.is_available() and (not chosen or CUDA_ONLY in chosen) else []
+    by_hand, sb3 = SCRIPTS
+    found = [Job(by_hand, (*wanted, *on_cuda)), Job(sb3, tuple(wanted)), Job("ours", tuple(wanted))]
+    if command.version("stable-baselines3") is None:
+        found.pop(1)
+    return [job for job in found if job.faults]
 
 
 def profile(words: Sequence[str], theirs: Sequence[str], seconds: float) -> dict[str, Any]:
@@ -62,7 +65,9 @@ def profile(words: Sequence[str], theirs: Sequence[str], seconds: float) -> dict
     line = [sys.executable, "-m", "rlbench", "profile", *words, "--seconds", str(seconds), "--json"]
     if theirs:
         line += ["--", *theirs]
-    ran = subprocess.run(line, capture_output=True, text=True, cwd=FOLDER.parents[1], check=False)
+    ran = subprocess.run(
+        line, capture_output=True, text=True, cwd=FOLDER.parents[1], env=os.environ | ONE_THREAD, check=False
+    )
     if ran.returncode:
         raise RuntimeError(f"{' '.join(line[1:])} ended with {ran.returncode}:\n{ran.stderr[-2000:]}")
     return json.loads(ran.stdout.strip().splitlines()[-1])
@@ -79,12 +84,8 @@ def script_rates_once(script: Path, fault: str, env: str, seconds: float) -> dic
     line = [sys.executable, str(script), "--fault", fault, "--env", env, "--seconds", str(seconds)]
     if fault == "env_waits":
         line += ["--learning-starts", "50"]
-    ran = subprocess.run(line, capture_output=True, text=True, check=True)
+    ran = subprocess.run(line, capture_output=True, text=True, env=os.environ | ONE_THREAD, check=True)
     return json.loads(ran.stdout.strip().splitlines()[-1])
-
-
-def metric_of(fault: str) -> str:
-    return "learnt_per_s" if fault == "small_batch" else "sps"
 
 
 def script_rates(
@@ -137,44 +138,15 @@ def our_rates(planted: Planted, fault: str, rounds: int, block_s: float) -> dict
     return {"slow": race.rates[id(slow)], "healthy": race.rates[id(healthy)], "again": race.again}
 
 
-def measured(rates: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """The gain of removing the fault, median over rounds with a 95 % interval, and the healthy run against itself."""
-    slow, healthy, again = (np.log(rates[side]) for side in ("slow", "healthy", "again"))
-    gains, control = healthy - slow, again - healthy
-    low, high = bootstrap_interval(gains, np.median)
-    aa_low, aa_high = bootstrap_interval(control, np.median)
-    found = {"gain": np.median(gains), "gain_low": low, "gain_high": high, "aa_low": aa_low, "aa_high": aa_high}
-    return {name: float(np.exp(value)) for name, value in found.items()}
-
-
-def judged(document: Mapping[str, Any], fault: str, gain: float) -> Row:
-    """Whether the fault was found, at which place, and how far the prediction is from the gain."""
-    names = [advice["name"] for advice in document["advice"] if advice["kind"] != "against"]
-    place = names.index(fault) + 1 if fault in names else None
-    advice = next((each for each in document["advice"] if each["name"] == fault), None)
-    predicted = advice["predicted_gain"] if advice else None
-    factor = max(predicted / gain, gain / predicted) if predicted else None
-    own = [phase for phase in document["phases"] if not phase["part_of"]]
-    return {
-        "found": place is not None,
-        "place": place,
-        "first": names[0] if names else None,
-        "predicted": predicted,
-        "factor": factor,
-        "within": factor is not None and factor <= FACTOR,
-        "other_share": sum(phase["share"] for phase in own if phase["name"] == "other"),
-        "shares_sum": sum(phase["share"] for phase in own),
-        "advice": [(each["name"], each["kind"], each["predicted_gain"]) for each in document["advice"]],
-    }
-
-
 def measure(job: Job, rounds: int, quick: bool, on_unit: Callable[[str], None]) -> list[Row]:
     """A row a fault."""
     machine, meter = describe(steal_interval_s=0), StealMeter()
     profile_s, run_s = (QUICK_S * 2, QUICK_S) if quick else (PROFILE_S, RUN_S)
-    documents = {}
+    documents, walls = {}, {}
     for fault in job.faults:
+        begun = time.perf_counter()
         documents[fault] = profiled(job, fault, profile_s)
+        walls[fault] = time.perf_counter() - begun
         on_unit(f"{job.target}, profile of {fault}")
     if job.target == "ours":
         rates = {}
@@ -192,37 +164,12 @@ def measure(job: Job, rounds: int, quick: bool, on_unit: Callable[[str], None]) 
             "metric": metric_of(fault),
             "rounds": len(rates[fault]["slow"]),
             "quick": quick,
+            "profile_wall_s": walls[fault],
         }
         fields |= {**gain, **judged(documents[fault], fault, gain["gain"]), "rates": rates[fault]}
-        rows.append(new_row(KIND, device="cpu", seeds=[1], machine=machine, meter=meter, **fields))
+        device = documents[fault]["device"] if job.target == "by hand" else "cpu"  # the others ask for the CPU
+        rows.append(new_row(KIND, device=device, seeds=[1], machine=machine, meter=meter, **fields))
     return rows
-
-
-def table(rows: Sequence[Row]) -> str:
-    """A line a fault, and how many were found, came first, and were predicted within the factor."""
-    head = ("target", "fault", "place", "predicted", "measured", "95 % interval", "healthy again", "off by", "other")
-    lines = [
-        (
-            row["target"],
-            row["fault"],
-            str(row["place"] or "not found"),
-            "-" if row["predicted"] is None else f"{row['predicted']:.2f}x",
-            f"{row['gain']:.2f}x",
-            f"[{row['gain_low']:.2f}, {row['gain_high']:.2f}]",
-            f"[{row['aa_low']:.2f}, {row['aa_high']:.2f}]",
-            "-" if row["factor"] is None else f"{row['factor']:.2f}",
-            f"{100 * row['other_share']:.1f} %",
-        )
-        for row in rows
-    ]
-    summary = []
-    for target in dict.fromkeys(row["target"] for row in rows):
-        mine = [row for row in rows if row["target"] == target]
-        first = sum(row["place"] == 1 for row in mine)
-        within = sum(row["within"] for row in mine)
-        found = f"{target}: {sum(row['found'] for row in mine)} of {len(mine)} found, {first} first"
-        summary.append(f"{found}, {within} predicted within a factor {FACTOR}")
-    return "\n".join([aligned(head, lines, {0, 1}, rows), "", *summary])
 
 
 def units(jobs: Sequence[Job], rounds: int) -> int:
@@ -235,14 +182,11 @@ def units(jobs: Sequence[Job], rounds: int) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = command.make_parser("planted_faults", __doc__, f"rounds (default {ROUNDS})")
-    parser.add_argument("--fault", action="append", choices=list(PLANTED), help="only this fault; may be given again")
+    parser.add_argument("--fault", action="append", choices=[*PLANTED, CUDA_ONLY], help="only this; may be given again")
     options = command.parse(parser, arguments, rounds=ROUNDS, quick_rounds=QUICK_ROUNDS)
-    jobs = command.choose(
-        [job for job in JOBS if job.target != "Stable-Baselines3" or command.version("stable-baselines3")], options.only
-    )
-    if options.fault:
-        for fault in set(PLANTED) - set(options.fault):
-            del PLANTED[fault]
+    if options.fault == [CUDA_ONLY] and not torch.cuda.is_available():
+        parser.error(f"--fault {CUDA_ONLY} needs CUDA, which is not there")
+    jobs = command.choose(make_jobs(options.fault or ()), options.only)
 
     def work(job: Job, on_unit: Callable[[str], None]) -> list[Row]:
         return measure(job, options.rounds, options.quick, on_unit)

@@ -13,7 +13,7 @@ from rlbench.profiling.criteria import criteria
 from rlbench.profiling.evidence import Evidence
 from rlbench.profiling.gather import evidence_of
 from rlbench.profiling.report import Report
-from rlbench.profiling.session import Plan, Session
+from rlbench.profiling.session import Plan, Session, unwatched
 
 
 @contextmanager
@@ -43,7 +43,8 @@ def profile(
         with session:
             yield report
     finally:
-        fill(report, session, evidence_of(session, "block", name))
+        with unwatched():
+            fill(report, session, evidence_of(session, "block", name))
 
 
 def fill(report: Report, session: Session, evidence: Evidence) -> None:

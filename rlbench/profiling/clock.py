@@ -1,8 +1,7 @@
 """The clock of a profile: phases that the code names, phases that are found unaided, and the gaps between those.
 
 What lies between phases is named by its neighbours: see `gaps.py`. A phase costs the clock about a microsecond, so that it may
-run through a whole training; hence one small object for each name, no checks on the way, and a pause by keeping what was counted
-before it and coming back to that.
+run through a training: one small object for each name, no checks on the way, a pause by coming back to what was counted before.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import torch
 from rlbench.phases import NOTHING, OTHER, Handles, PhaseClock, current
 from rlbench.profiling.accounts import Account, Decisive, Ranged, Several, Timed
 from rlbench.profiling.gaps import ACTING, ENV, FORWARD, GAP, LEARNING, OPTIMIZER, PYTHON, TO_SPLIT, names_of
-from rlbench.profiling.totals import BORDERS, RESET, SHORT, UNSEEN, Totals
+from rlbench.profiling.totals import BORDERS, RESET, SHORT, UNSEEN, Totals, shown
 
 DECISIVE = ("backward", RESET, *BORDERS)
 PHASES_OF_THE_LOOP, RANGES, BORDERS_ALONE = "phases", "ranges", "borders"
@@ -31,7 +30,7 @@ class RecordingClock(PhaseClock):
             not counted.
         borders: how many there were so far, paused or not, by what was over: a step of an env, or of an optimizer; `border_of`
             says what the last one was.
-        hidden_ns: spent in `on_border`.
+        watched_ns: wall time by a stopwatch of its own, without pauses and what was done at borders: what phases must add up to.
         around: the recording clocks that are open around this one.
         owner: the session that reads it.
     """
@@ -43,13 +42,14 @@ class RecordingClock(PhaseClock):
         self.now, self.cpu = now, cpu
         self.on_border: Callable[[], None] | None = None
         self.wake: float = 0
-        self.hidden_ns = 0
+        self.watched_ns, self._watching, self.at_border = 0, 0, False
         self.border_of, self.borders = "", {ENV: 0, OPTIMIZER: 0}
         self.around: list[RecordingClock] = []
         self.owner: object = None
         self.paused = self.blind = False
         self.memory: dict[tuple[str, int, str], str] = {}
         self.stack: list[Account] = []
+        self.accounts: dict[str, Account] = {}
         self.last = ""  # the decisive call before
         self._begun: list[AbstractContextManager] = []  # by a plain clock within this one
         self.show(PHASES_OF_THE_LOOP)
@@ -58,9 +58,8 @@ class RecordingClock(PhaseClock):
     def clear(self) -> None:
         """Forget what was counted, not what is open nor how gaps were named."""
         self._kept = Totals({})
-        for account in getattr(self, "accounts", {}).values():
+        for account in self.accounts.values():
             account.clear()
-        self.accounts: dict[str, Account] = getattr(self, "accounts", {})
         self.pieces: list[Account] = []  # since the last decisive call
 
     def show(self, what: str) -> None:
@@ -80,8 +79,8 @@ class RecordingClock(PhaseClock):
 
     def _handle(self, name: str) -> AbstractContextManager:
         """What `with` takes for a phase, in this clock and those around it."""
-        clocks = self._all_around()
-        return Several([clock._own(name) for clock in (*clocks, self)]) if clocks else self._own(name)
+        own = self._own(name)
+        return own if self.outer is None else Several([self.outer.handles[name], own])
 
     def _own(self, name: str) -> AbstractContextManager:
         if name == OTHER:
@@ -91,13 +90,6 @@ class RecordingClock(PhaseClock):
         if name in DECISIVE:
             return Decisive(self, self.account(ENV if name == RESET else name), name)
         return Timed(self, self.account(name), name)
-
-    def _all_around(self) -> list[PhaseClock]:
-        clocks, clock = [], self.outer
-        while clock is not None:
-            clocks.append(clock)
-            clock = clock.outer
-        return clocks
 
     def finding(self, name: str) -> AbstractContextManager:
         """A call that was found unaided begins: a phase, or nothing where the code around has said what it does. `name` may be
@@ -112,9 +104,13 @@ class RecordingClock(PhaseClock):
         if self.stack:
             raise RuntimeError("this clock is open already; make another for a block inside its own")
         self.outer, current.clock = current.clock, self
-        self.around = [clock for clock in self._all_around() if isinstance(clock, RecordingClock)]
+        self.around, clock = [], self.outer
+        while clock is not None:
+            self.around += [clock] if isinstance(clock, RecordingClock) else []
+            clock = clock.outer
         self.stack = [Account(GAP, free=True)]
         self.show(PHASES_OF_THE_LOOP)
+        self._watch(True)
         self.border = self.now()
         self.at_bottom()
         return self
@@ -126,12 +122,11 @@ class RecordingClock(PhaseClock):
         self.stack = []
         current.clock = self.outer
 
-    def charge(self) -> int:
-        """Give the time since the last border to what is on top; the time now."""
+    def charge(self) -> None:
+        """Give the time since the last border to what is on top."""
         now = self.now()
         self.top.ns += now - self.border
         self.border = now
-        return now
 
     def at_bottom(self) -> None:
         """Outside all phases: a new gap begins."""
@@ -139,8 +134,7 @@ class RecordingClock(PhaseClock):
         self.pieces.append(gap)
 
     def look_away(self) -> None:
-        """From here on only envs, optimizers and whole updates are timed, at less cost; the rest is split as it was while the
-        clock looked."""
+        """From here on only envs, optimizers and whole updates are timed; the rest is split as it was while the clock looked."""
         self.charge()
         self._drop_pieces(OTHER)
         self.blind, self._python_ns = True, self.account(PYTHON).ns
@@ -178,12 +172,28 @@ class RecordingClock(PhaseClock):
         """A border: whatever is done there is not on the clock, nor on those around it."""
         self.border_of = ENV if name == ENV else OPTIMIZER
         self.borders[self.border_of] += 1
-        if self.border >= self.wake and self.on_border is not None and self.top.free:
-            before = self.now()
-            self.on_border()
-            for clock in (self, *self.around):
-                clock.border = clock.now()
-                clock.hidden_ns += clock.border - before
+        if self.border >= self.wake and self.on_border and self.top.free and current.clock is self:
+            chain = (self, *self.around)
+            for clock in chain:
+                clock._watch(False)
+                clock.at_border = True
+            try:
+                self.on_border()
+            finally:
+                for clock in chain:
+                    clock.at_border = False
+                    clock._watch(True)
+                    clock.border = clock.now()
+
+    def _watch(self, on: bool) -> None:
+        """Start or stop the stopwatch."""
+        now = self.now()
+        if self.paused or self.at_border:
+            return
+        if on:
+            self._watching = now
+        else:
+            self.watched_ns += now - self._watching
 
     def pause(self) -> None:
         """Keep what was counted so far, in the clocks around this one too: something slow is about to watch."""
@@ -191,6 +201,7 @@ class RecordingClock(PhaseClock):
             if not clock.paused:
                 if clock.stack:
                     clock.charge()
+                clock._watch(False)
                 clock._kept, clock.paused = clock._totals(), True
 
     def resume(self) -> None:
@@ -203,6 +214,7 @@ class RecordingClock(PhaseClock):
                 for piece in clock.pieces:
                     piece.ns = 0
                 clock.paused = False
+                clock._watch(True)
             clock.border = clock.now()
 
     def _totals(self) -> Totals:
@@ -220,8 +232,7 @@ class RecordingClock(PhaseClock):
 
     @property
     def phase(self) -> str:
-        """Where the thread is now, readable from others: a phase's name or the best guess, "gap" where there is none; "" while
-        the clock looks away, where it does not time."""
+        """Where the thread is now: a phase's name or the best guess, "gap" without one, "" where it looks away."""
         top = self.top
         if self.blind and (top.free or top.name in SHORT):
             return ""
@@ -237,7 +248,3 @@ class RecordingClock(PhaseClock):
 
     def _end(self) -> None:
         self._begun.pop().__exit__(None, None, None)
-
-
-def shown(name: str) -> str:
-    return {ACTING: FORWARD, LEARNING: FORWARD, RESET: ENV}.get(name, name)

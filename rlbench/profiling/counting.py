@@ -54,18 +54,22 @@ class Counting:
         if self._modes is not None:
             return
         self._warn()
+        self._in_inference = torch.is_inference_mode_enabled()
         self._modes = _Functions(self), _Operators(self)
         for mode in self._modes:
             mode.__enter__()
         self._begun = time.perf_counter()
 
     def stop(self) -> bool:
-        """End it, and say whether that was possible: not while a mode of the reader's lies on top."""
+        """End it, and say whether that was possible: not while a mode of the reader's lies on top, nor within an inference mode
+        that was not there at its start."""
         if self._modes is None:
             return True
         functions, operators = self._modes
         on_top = torch.overrides._get_current_function_mode(), torch.utils._python_dispatch._get_current_dispatch_mode()
-        if on_top != (functions, operators):
+        # Inference mode puts torch's dispatch keys back to what they were at its start: a dispatch mode that was begun outside
+        # must not be ended within, or torch would go on looking for it.
+        if on_top != (functions, operators) or torch.is_inference_mode_enabled() != self._in_inference:
             return False
         self.seconds += time.perf_counter() - self._begun
         operators.__exit__(None, None, None)

@@ -89,7 +89,7 @@ class ClockPass(_Timed):
         self.clock.resume()
         self.looking = True
         self._next_window()
-        self.begun, self.hidden = time.perf_counter(), self.clock.hidden_ns
+        self.watched_before = self.clock.watched_ns
 
     def border(self) -> None:
         """Called only once a window is over."""
@@ -108,7 +108,7 @@ class ClockPass(_Timed):
             self.clock.look()
         self.clock.pause()
         super().stop()
-        self.spent -= (self.clock.hidden_ns - self.hidden) / 1e9
+        self.spent = (self.clock.watched_ns - self.watched_before) / 1e9
         self.clock.wake = 0
         self.sampler.stop()
         return True

@@ -44,7 +44,7 @@ class Sampler:
         cost_s: seconds that the sampler's thread worked.
     """
 
-    def __init__(self, phase: Callable[[], str], interval_s: float = 0.005, thread_id: int | None = None) -> None:
+    def __init__(self, phase: Callable[[], str], interval_s: float = 0.01, thread_id: int | None = None) -> None:
         self.phase, self.interval_s = phase, interval_s
         self.thread_id = threading.get_ident() if thread_id is None else thread_id
         self.count, self.cost_s = 0, 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -48,6 +49,7 @@ class Session:
         device: the device that the code uses.
         plan: how long each pass is.
         deadline_s: seconds after which `over` is called at the next border.
+        find: look for phases that the code does not name; ours names all, and does not pay for the search.
         counter: env steps and updates so far, where the caller counts better than the clock can; calls of `step` otherwise.
     """
 
@@ -59,10 +61,11 @@ class Session:
         deadline_s: float | None = None,
         over: Callable[[], None] | None = None,
         counter: Callable[[], tuple[int, int]] | None = None,
+        find: bool = True,
         namespaces: tuple[dict[str, Any], ...] = (),
     ) -> None:
         self.device, self.plan, self.deadline_s, self.over = device, plan, deadline_s, over
-        self.counter, self.namespaces = counter, namespaces
+        self.counter, self.find, self.namespaces = counter, find, namespaces
         self.clock = RecordingClock()
         self.sampler = self._new_sampler()
         self.counting, self.tracing = Counting(lambda: self.clock.phase), Tracing(device)
@@ -75,8 +78,10 @@ class Session:
     def __enter__(self) -> Session:
         outer = current.clock
         self.around = getattr(outer, "owner", None)
-        self.clock_cost_s = price_of_a_phase()
-        WRAPPERS.install(*self.namespaces)
+        with unwatched():
+            self.clock_cost_s = price_of_a_phase()
+        if self.find:
+            WRAPPERS.install(*self.namespaces)
         self.clock.__enter__()
         self.clock.owner, self.clock.on_border = self, self.border
         if self.around is not None:
@@ -100,7 +105,8 @@ class Session:
         for clock in self.clock.around:
             clock.resume()
         self.device_sampler.stop()
-        WRAPPERS.remove()
+        if self.find:
+            WRAPPERS.remove()
         if error is not None:
             self.error = f"{type(error).__name__}: {error}"
 
@@ -117,7 +123,7 @@ class Session:
 
     def yield_to_inner(self) -> None:
         """A profile within this one begins: of the passes only the clock goes on."""
-        if self.running.name != "clock" and self._stop_pass(final=True):
+        if self.running.name != "clock" and self._stop_pass():
             self._start(ClockPass(self.clock, self.sampler, float("inf")))
 
     def clock_passes(self) -> list[ClockPass]:
@@ -169,6 +175,22 @@ class Session:
                 f"The {self.running.name} pass could not be ended cleanly: the block left a torch mode open."
             )
         return stopped or final
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """What is done here, such as timing layers for a report, is no part of a profile that is open around it."""
+    clock = current.clock
+    was_on = isinstance(clock, RecordingClock) and not clock.paused
+    if was_on:
+        clock.pause()
+    current.clock = None
+    try:
+        yield
+    finally:
+        current.clock = clock
+        if was_on:
+            clock.resume()
 
 
 def price_of_a_phase(calls: int = 2000) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rlbench.phases import OTHER
 from rlbench.profiling.accounts import Account
-from rlbench.profiling.gaps import ACTING, ENV, LEARNING, OPTIMIZER, PYTHON, SET_UP, TO_SPLIT, split
+from rlbench.profiling.gaps import ACTING, ENV, FORWARD, LEARNING, OPTIMIZER, PYTHON, SET_UP, TO_SPLIT, split
 from rlbench.profiling.records import PHASES
 
 RESET = "reset"  # found unaided: of the phase env, but no step
@@ -69,3 +69,8 @@ def spread(totals: dict[str, Account]) -> None:
     for account in sampled:
         account.ns += round(unseen * account.ns / seen)
         account.calls = round(account.calls * (seen + unseen) / seen)
+
+
+def shown(name: str) -> str:
+    """A phase's name in a trace."""
+    return {ACTING: FORWARD, LEARNING: FORWARD, RESET: ENV}.get(name, name)

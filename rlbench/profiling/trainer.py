@@ -77,7 +77,9 @@ class _Watched:
             self.over = True
             self.trainer.stop()
 
-        with Session(self.trainer.device, plan, deadline_s=seconds, over=stop, counter=self.count) as session:
+        with Session(
+            self.trainer.device, plan, deadline_s=seconds, over=stop, counter=self.count, find=False
+        ) as session:
             while not self.over:
                 if trainings:
                     self._renew(trainings)

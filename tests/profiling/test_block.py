@@ -145,6 +145,21 @@ def test_with_modes_that_the_reader_holds(held):
     assert report.evidence.counted.syncs
 
 
+def test_acting_and_stepping_in_inference_mode():
+    net = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    env = Env()
+    env.reset()
+    with rlbench.profile() as report:
+        for _ in range(1500):
+            with torch.inference_mode():
+                env.step(net(torch.zeros(1, 2)).argmax().item())
+            optimizer.zero_grad()
+            net(torch.rand(4, 2)).sum().backward()
+            optimizer.step()
+    assert report.evidence.counted.updates > 0 and torch.empty(2).add(1).shape == (2,)
+
+
 def test_a_mode_that_is_opened_within_and_kept():
     mode = torch.device("cpu")
     with rlbench.profile() as report:

@@ -227,3 +227,15 @@ def test_looking_away_from_gaps_between_calls_that_are_found(clock):
     assert sum(found.values()) == pytest.approx(clock.now / 1e9)
     assert found["env"] == 9.0 and found["optimizer"] >= 4 * 16
     assert found["forward"] / found["action"] == pytest.approx(7.125 / 1.25)
+
+
+def test_named_phases_in_clocks_of_both_kinds(clock):
+    with recording(clock) as outermost, PhaseClock(now=clock) as plain, recording(clock) as inner:
+        with phase("store"):
+            clock.seconds(2)
+        with phase("env"):
+            clock.seconds(1)
+    assert inner.totals.seconds({}) == {"store": 2.0, "env": 1.0, "other": 0.0}
+    assert plain.seconds == {"store": 2.0, "env": 1.0, "other": 0.0}
+    assert outermost.totals.seconds({}) == {"store": 2.0, "env": 1.0, "other": 0.0}
+    assert outermost.totals.steps == inner.totals.steps == 1

@@ -164,6 +164,22 @@ def test_under_grad_modes(mode):
         assert len(counted(lambda: torch.ones(2).sum().item()).syncs) == 1
 
 
+def test_an_inference_mode_that_begins_in_the_middle_keeps_it_open():
+    counting = Counting(lambda: "forward")
+    counting.start()
+    with torch.inference_mode():
+        torch.ones(()).item()
+        assert not counting.stop()
+    assert counting.stop()
+    assert torch.empty(2).add(1).shape == (2,), "torch looks for no mode any more"
+    with torch.inference_mode():
+        counting.start()
+        torch.ones(()).item()
+        assert counting.stop()
+    assert torch.empty(2).add(1).shape == (2,)
+    assert sum(sync.count for sync in counting.counted(None).syncs) == 2
+
+
 def test_under_compile_nothing_breaks():
     torch._dynamo.reset()
     calls = []
