@@ -1,15 +1,19 @@
-"""What a profile says, in sentences."""
+"""What a profile says, in sentences and in short tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rlbench.profiling.advice.gains import duration, percent
 from rlbench.profiling.findings import Advice, Applied
 from rlbench.profiling.records import TITLES
 from rlbench.profiling.report import Report
+from rlbench.profiling.text import promise
 
 FACTOR = 1.5  # how far a prediction may be off
+
+Rows = list[dict[str, Any]]
 
 
 def largest_phase(report: Report) -> str:
@@ -76,3 +80,118 @@ def price(report: Report) -> str:
                 f"{name} {seen.slowdown:.1f} times the time of {seen.steps} steps, {duration(seen.seconds)} in all"
             )
     return f"Watching cost: {'; '.join(parts)}." if parts else "What watching cost was not measured."
+
+
+def waits(report: Report) -> str:
+    """How often a step reads from the device, and at how many lines."""
+    counted = report.evidence.counted
+    if counted is None:
+        return "Reads from the device were not counted."
+    if not counted.syncs:
+        return f"No line reads from the device in {counted.steps} counted steps."
+    lines = len({(sync.place.file, sync.place.line) for sync in counted.syncs})
+    often = sum(sync.per_step for sync in counted.syncs)
+    return f"The device is read {often:.2g} times a step, at {lines} {'line' if lines == 1 else 'lines'}."
+
+
+def light(report: Report) -> str:
+    """How much of the time is explained by what the machine must at least do."""
+    if not report.evidence.light:
+        return "The speed of light was not measured."
+    whole = report.evidence.light[-1]
+    return (
+        f"A step takes {duration(whole.seconds)}; its arithmetic, its bytes and the calls of its operators must take "
+        f"{duration(whole.floor_s)} on this machine, {percent(whole.share)} of that, set by {whole.bound}."
+    )
+
+
+def hits(applied: Sequence[Applied]) -> str:
+    """How many predictions held."""
+    pairs = [(each.predicted, each.ratio) for each in applied if each.predicted and each.ratio == each.ratio]
+    if not pairs:
+        return "No prediction was measured."
+    held = sum(max(said / seen, seen / said) <= FACTOR for said, seen in pairs)
+    return f"{held} of {len(pairs)} predicted gains are within a factor {FACTOR} of what was measured."
+
+
+def best_ratio(applied: Sequence[Applied]) -> float | None:
+    """The largest ratio that was measured and seen to differ; None where there is none."""
+    return max((each.ratio for each in applied if each.verdict == "faster"), default=None)
+
+
+def phase_rows(report: Report) -> Rows:
+    """A row for each phase; the parts of a fused call, which another run measured, after all of them."""
+    evidence = report.evidence
+    return [
+        {
+            "phase": TITLES.get(phase.name, phase.name) + (f" (part of {phase.part_of})" if phase.part_of else ""),
+            "a step": duration(phase.seconds / evidence.steps) if evidence.steps and not phase.part_of else "",
+            "share": percent(phase.share),
+            "seconds": phase.seconds,
+            "calls": phase.calls,
+        }
+        for phase in evidence.phases
+        if phase.share >= 0.0005
+    ]
+
+
+def light_rows(report: Report) -> Rows:
+    """Counted work and the least time for it, a step, beside what was measured."""
+    return [
+        {
+            "phase": row.phase,
+            "operations": round(row.flops),
+            "bytes": round(row.bytes),
+            "operators": row.ops,
+            "a step": duration(row.seconds),
+            "floor": duration(row.floor_s),
+            "set by": row.bound,
+            "reached": percent(row.share),
+        }
+        for row in report.evidence.light
+    ]
+
+
+def advice_rows(report: Report, *kinds: str) -> Rows:
+    """Advice of these kinds, in its own order."""
+    return [
+        {
+            "": advice.name,
+            "what is the matter": f"{advice.text} {advice.evidence}",
+            "instead": advice.instead,
+            "gain": _gain(advice),
+            "choice": choice_text(advice),
+            "notebook": advice.notebook,
+        }
+        for advice in report.advice
+        if advice.kind in kinds
+    ]
+
+
+def _gain(advice: Advice) -> str:
+    if advice.kind != "against":
+        return promise(advice).strip("[]")
+    return f"predicted {advice.predicted_gain:.2f}x" if advice.predicted_gain is not None else ""
+
+
+def choice_text(thing: Advice | Applied) -> str:
+    """The slots and settings that do it."""
+    return ", ".join(f"{name}={value}" for name, value in thing.choice.items())
+
+
+def applied_rows(applied: Sequence[Applied]) -> Rows:
+    """Predicted beside measured."""
+    return [
+        {
+            "": each.advice,
+            "choice": choice_text(each),
+            "predicted": each.predicted,
+            "measured": each.ratio,
+            "low": each.low,
+            "high": each.high,
+            "A/A low": each.aa_low,
+            "A/A high": each.aa_high,
+            "verdict": each.verdict,
+        }
+        for each in applied
+    ]

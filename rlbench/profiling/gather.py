@@ -39,6 +39,8 @@ def evidence_of(
     steps, updates = _counts(session)
     phases = phase_times(session, seconds)
     counted = _counted(session, phases, steps, updates)
+    trace = _trace(session, phases, steps, updates)
+    phases = with_waits(phases, trace, steps)
     on_clock = bool(seconds and session.clock.totals.counts)
     peaks = measure_peaks(session.device) if on_clock else None
     light = speed_of_light(phases, counted, steps, peaks, extra_work) if peaks and steps and counted else ()
@@ -53,7 +55,7 @@ def evidence_of(
         phases=(*phases, *parts),
         lines=session.sampler.lines({phase.name: phase.share for phase in phases}),
         counted=counted,
-        trace=_trace(session, phases, steps, updates),
+        trace=trace,
         device_use=session.device_sampler.use(),
         threads=None if session.of("threads") is None else session.of("threads").probing.probe(),
         peaks=peaks,
@@ -85,6 +87,26 @@ def phase_times(session: Session, seconds: float) -> tuple[PhaseTime, ...]:
         for name in names
         if spent[name] or name == "other"
     )
+
+
+def with_waits(phases: tuple[PhaseTime, ...], trace: Trace | None, steps: int) -> tuple[PhaseTime, ...]:
+    """On a device, what the host waited for it in each phase, by the trace, as time of the phase "sync"; the sum stays."""
+    if trace is None or not trace.steps or not trace.sync_by_phase:
+        return phases
+    waited = {
+        phase.name: min(0.95 * phase.seconds, trace.sync_by_phase.get(phase.name, 0.0) / trace.steps * steps)
+        for phase in phases
+        if phase.name != "sync"
+    }
+    whole = sum(phase.seconds for phase in phases)
+
+    def changed(phase: PhaseTime, seconds: float) -> PhaseTime:
+        return dataclasses.replace(phase, seconds=seconds, share=phase.share + (seconds - phase.seconds) / whole)
+
+    made = [changed(p, p.seconds - waited[p.name]) if p.name in waited else p for p in phases]
+    if not any(phase.name == "sync" for phase in made):
+        made.insert(max(0, len(made) - 1), PhaseTime("sync", 0.0, 0.0, 0))
+    return tuple(changed(p, p.seconds + sum(waited.values())) if p.name == "sync" else p for p in made)
 
 
 def twins_of(session: Session, counted: Counted | None, phases: Sequence[PhaseTime]) -> Twins | None:
