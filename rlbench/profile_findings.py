@@ -10,6 +10,7 @@ from rlbench.profiling.findings import Advice, Applied
 from rlbench.profiling.records import TITLES
 from rlbench.profiling.report import Report
 from rlbench.profiling.text import promise
+from rlbench.tuning.agreement import MOST
 
 FACTOR = 1.5  # how far a prediction may be off
 
@@ -54,8 +55,10 @@ def predictions(applied: tuple[Applied, ...]) -> Iterator[tuple[str, str]]:
         if each.predicted is not None:
             off = max(each.predicted / each.ratio, each.ratio / each.predicted)
             beside = f", predicted {each.predicted:.2f}: {'within' if off <= FACTOR else 'off by more than'} a factor {FACTOR}"
-        tone = each.verdict if each.verdict in ("faster", "slower") else "note"
-        yield f"{each.advice}: measured {each.ratio:.2f} [{each.low:.2f}, {each.high:.2f}] times as fast{beside}.", tone
+        seen = "" if each.verdict in ("faster", "slower") else f", {each.verdict}"
+        tone = each.verdict if not seen else "none"
+        measured = f"measured {each.ratio:.2f} [{each.low:.2f}, {each.high:.2f}] times as fast{seen}"
+        yield f"{each.advice}: {measured}{beside}.", tone
 
 
 def against(report: Report) -> Iterator[str]:
@@ -114,6 +117,14 @@ def hits(applied: Sequence[Applied]) -> str:
     return f"{held} of {len(pairs)} predicted gains are within a factor {FACTOR} of what was measured."
 
 
+def agrees(name: str, distance: float) -> str:
+    """Whether the same is learnt, by how far the weights are from plain's after the same few updates."""
+    if distance == 0.0:
+        return f"Under {name} the weights after a few updates are plain's, bit for bit."
+    told = f"Under {name} the weights after a few updates are {distance:.1e} of their way from plain's"
+    return f"{told}: {'the same but for rounding' if distance <= MOST else 'another result'}."
+
+
 def best_ratio(applied: Sequence[Applied]) -> float | None:
     """The largest ratio that was measured and seen to differ; None where there is none."""
     return max((each.ratio for each in applied if each.verdict == "faster"), default=None)
@@ -139,7 +150,7 @@ def light_rows(report: Report) -> Rows:
     """Counted work and the least time for it, a step, beside what was measured."""
     return [
         {
-            "phase": row.phase,
+            "phase": TITLES.get(row.phase, row.phase),
             "operations": round(row.flops),
             "bytes": round(row.bytes),
             "operators": row.ops,
@@ -153,19 +164,20 @@ def light_rows(report: Report) -> Rows:
 
 
 def advice_rows(report: Report, *kinds: str) -> Rows:
-    """Advice of these kinds, in its own order."""
-    return [
+    """Advice of these kinds, in its own order; no column of choices where there are none."""
+    chosen = [advice for advice in report.advice if advice.kind in kinds]
+    rows = [
         {
-            "": advice.name,
+            "advice": advice.name,
             "what is the matter": f"{advice.text} {advice.evidence}",
             "instead": advice.instead,
             "gain": _gain(advice),
-            "choice": choice_text(advice),
+            **({"choice": choice_text(advice)} if any(each.choice for each in chosen) else {}),
             "notebook": advice.notebook,
         }
-        for advice in report.advice
-        if advice.kind in kinds
+        for advice in chosen
     ]
+    return rows or [{"advice": "none"}]
 
 
 def _gain(advice: Advice) -> str:
@@ -183,7 +195,7 @@ def applied_rows(applied: Sequence[Applied]) -> Rows:
     """Predicted beside measured."""
     return [
         {
-            "": each.advice,
+            "advice": each.advice,
             "choice": choice_text(each),
             "predicted": each.predicted,
             "measured": each.ratio,
