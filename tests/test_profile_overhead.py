@@ -1,0 +1,93 @@
+"""The benchmark of what watching costs: its two sides do the same, and its verdict by hand. No test depends on a time."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `benchmarks` is no part of the installed package
+
+from benchmarks import profile_overhead
+from benchmarks.profile_overhead import Job
+from rlbench.phases import current
+from rlbench.results import load
+
+
+@pytest.fixture(autouse=True)
+def threads_as_they_were():
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("watched", ["clock", "trace"])
+def test_a_training_of_ours_goes_on_watched_and_unwatched(watched):
+    train = profile_overhead.ours("plain", 0.1)
+    job = Job("plain", watched)
+    for plan in (None, job.plan, None):
+        assert train(plan) > 0
+    assert current.clock is None
+
+
+@pytest.mark.parametrize("watched", ["clock", "trace"])
+def test_the_script_by_hand_runs_watched_and_unwatched(watched, capsys):
+    argv, modules_step = sys.argv, torch.optim.Adam.step
+    train = profile_overhead.by_hand(1500)  # a trace begins at the end of a window of the clock
+    assert train(None) > 0 and train(Job("by hand", watched).plan) > 0
+    assert capsys.readouterr().out == ""  # what the script says is not the benchmark's
+    assert sys.argv is argv and torch.optim.Adam.step is modules_step
+    assert current.clock is None
+
+
+def test_a_training_too_short_for_a_trace_is_an_error(capsys):
+    with pytest.raises(RuntimeError, match="needs more steps"):
+        profile_overhead.by_hand(151)(Job("by hand", "trace").plan)
+
+
+def planted(monkeypatch, watched_s):
+    """A step that takes 1 s, and so long where it is watched; of rounds, the first is the warm-up."""
+    asked = []
+
+    def train(plan):
+        asked.append(plan)
+        return 1.0 if plan is None else watched_s
+
+    monkeypatch.setattr(profile_overhead, "ours", lambda choices, block_s: train)
+    monkeypatch.setattr(profile_overhead, "by_hand", lambda steps: train)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("watched", "takes", "met"),
+    [("clock", 1.01, True), ("clock", 1.03, False), ("trace", 1.9, True), ("trace", 2.1, False)],
+)
+def test_targets_by_hand(monkeypatch, watched, takes, met):
+    asked = planted(monkeypatch, takes)
+    units = []
+    (row,) = profile_overhead.measure(Job("plain", watched), 5, True, units.append)
+    assert len(units) == 6 and len(asked) == 18
+    assert sum(plan is not None for plan in asked) == 6
+    assert row["ratio"] == pytest.approx(1 / takes)
+    assert row["met"] is met
+    assert {side: len(values) for side, values in row["step_seconds"].items()} == {"plain": 5, "again": 5, "watched": 5}
+    text = profile_overhead.table([row])
+    assert f"{takes:.3f} times" in text and ("MISSED" in text) is not met
+
+
+def test_rows_are_written(monkeypatch, tmp_path, capsys):
+    planted(monkeypatch, 1.5)
+    monkeypatch.chdir(tmp_path)
+    assert profile_overhead.main(["--quick", "--only", "by hand"]) == 0
+    rows = load(next(tmp_path.glob("reports/benchmark-*")))
+    assert sorted(rows["job"]) == ["by hand, clock", "by hand, trace"]
+    assert "quick: do not cite" in capsys.readouterr().out
+
+
+def test_two_rounds_are_no_verdict(monkeypatch):
+    planted(monkeypatch, 1.01)
+    (row,) = profile_overhead.measure(Job("plain", "clock"), 2, True, lambda note: None)
+    assert row["met"] is None
+    assert "too few rounds" in profile_overhead.table([row])
