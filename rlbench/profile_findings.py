@@ -13,6 +13,7 @@ from rlbench.profiling.text import promise
 from rlbench.tuning.agreement import MOST
 
 FACTOR = 1.5  # how far a prediction may be off
+TOLD = ("faster", "slower", "no difference seen")  # verdicts of enough pairs to judge a prediction by
 
 Rows = list[dict[str, Any]]
 
@@ -52,7 +53,7 @@ def predictions(applied: tuple[Applied, ...]) -> Iterator[tuple[str, str]]:
             yield f"{each.advice}: {each.verdict}.", "note"
             continue
         beside = ""
-        if each.predicted is not None:
+        if each.predicted is not None and each.verdict in TOLD:
             off = max(each.predicted / each.ratio, each.ratio / each.predicted)
             beside = f", predicted {each.predicted:.2f}: {'within' if off <= FACTOR else 'off by more than'} a factor {FACTOR}"
         seen = "" if each.verdict in ("faster", "slower") else f", {each.verdict}"
@@ -109,10 +110,10 @@ def light(report: Report) -> str:
 
 
 def hits(applied: Sequence[Applied]) -> str:
-    """How many predictions held."""
-    pairs = [(each.predicted, each.ratio) for each in applied if each.predicted and each.ratio == each.ratio]
+    """How many predictions held, of those with enough pairs to tell."""
+    pairs = [(each.predicted, each.ratio) for each in applied if each.predicted and each.verdict in TOLD]
     if not pairs:
-        return "No prediction was measured."
+        return "No prediction was measured in enough pairs to tell."
     held = sum(max(said / seen, seen / said) <= FACTOR for said, seen in pairs)
     return f"{held} of {len(pairs)} predicted gains are within a factor {FACTOR} of what was measured."
 

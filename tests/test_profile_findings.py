@@ -78,10 +78,13 @@ def test_the_speed_of_light_in_a_sentence_and_a_table():
 
 def test_hits_and_the_best_ratio():
     near, far = applied(2.0, 2.9, "faster"), applied(2.0, 3.1, "faster")
+    few = applied(2.0, 2.0, "too few rounds")
     unseen, broken = applied(None, 9.0, "no difference seen"), applied(2.0, float("nan"), "could not run: x")
-    said = profile_findings.hits((near, far, unseen, broken))
+    said = profile_findings.hits((near, far, unseen, broken, few))
     assert said.startswith("1 of 2 predicted gains are within a factor 1.5")
-    assert profile_findings.hits((unseen, broken)) == "No prediction was measured."
+    assert profile_findings.hits((unseen, broken)) == "No prediction was measured in enough pairs to tell."
+    ((text, tone),) = profile_findings.predictions((few,))
+    assert "too few rounds" in text and "within" not in text and tone == "none"
     assert profile_findings.best_ratio((near, far, unseen, broken)) == 3.1
     assert profile_findings.best_ratio((unseen, broken)) is None
 
