@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,15 +25,17 @@ LOG_LEVEL, NOTHING_TOLD = "KINETO_LOG_LEVEL", "99"
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Kineto tells of its start and its end on standard error, unless it was told not to before its first use."""
-    if LOG_LEVEL in os.environ:
-        yield
-        return
-    os.environ[LOG_LEVEL] = NOTHING_TOLD
+    """Kineto tells of its start and its end on standard error, unless it was told not to before its first use; some versions
+    warn that only the last cycle's events are kept, which is what is wanted here."""
+    told = LOG_LEVEL in os.environ
+    os.environ.setdefault(LOG_LEVEL, NOTHING_TOLD)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            yield
     finally:
-        del os.environ[LOG_LEVEL]
+        if not told:
+            del os.environ[LOG_LEVEL]
 
 
 class Tracing:
@@ -77,7 +80,8 @@ class Tracing:
             return
         self.seconds = time.perf_counter() - self._begun
         profiler, self._profiler = self._profiler, None
-        profiler.stop()
+        with quiet():
+            profiler.stop()
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.json"
             profiler.export_chrome_trace(str(path))
