@@ -13,8 +13,8 @@ STYLE = """
 .rlb{font:15px/1.45 system-ui,sans-serif;color:#222;max-width:60rem;margin:0 auto;padding:0 1rem}
 .rlb h1{font-size:1.35rem}.rlb h2{font-size:1.05rem;margin:1.6em 0 .5em}
 .rlb table{border-collapse:collapse;font-size:.86rem;display:block;overflow-x:auto}
-.rlb th,.rlb td{text-align:left;padding:.22em .7em .22em 0;border-bottom:1px solid #eee;vertical-align:top}
-.rlb th{color:#666;font-weight:600}.rlb td.n{text-align:right;font-variant-numeric:tabular-nums}
+.rlb th,.rlb td{text-align:left!important;padding:.22em .7em .22em 0;border-bottom:1px solid #eee;vertical-align:top}
+.rlb th{color:#666;font-weight:600}.rlb td.n{text-align:right!important;font-variant-numeric:tabular-nums}
 .rlb code,.rlb pre{font:12.5px/1.4 ui-monospace,monospace;background:#f5f5f5;border-radius:4px}
 .rlb code{padding:.05em .3em}.rlb pre{padding:.5em .7em;overflow-x:auto;margin:.5em 0}
 .rlb .card{border:1px solid #ddd;border-left:5px solid #D55E00;border-radius:6px;padding:.6em 1em;margin:.6em 0}

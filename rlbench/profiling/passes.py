@@ -55,6 +55,11 @@ class _Timed:
     def time_up(self) -> bool:
         return time.perf_counter() - self.begun >= self.limit
 
+    def enough(self, steps: int, updates: int) -> bool:
+        """Whether so many were seen; where there is no env, updates alone."""
+        seen = self.here()
+        return (seen[0] >= steps or not self.clock.borders["env"]) and seen[1] >= updates
+
     def here(self) -> tuple[int, int]:
         """Steps and updates since the pass was begun the last time."""
         return self.clock.borders["env"] - self.first["env"], self.clock.borders["optimizer"] - self.first["optimizer"]
@@ -150,8 +155,7 @@ class CountingPass(_Timed):
         self.counting.update() if self.clock.border_of == "optimizer" else self.counting.step()
 
     def over(self) -> bool:
-        steps, updates = self.here()
-        return (steps >= self.steps_wanted and updates >= self.updates_wanted) or self.time_up()
+        return self.enough(self.steps_wanted, self.updates_wanted) or self.time_up()
 
     def stop(self) -> bool:
         return self.counting.stop() and super().stop()
@@ -177,9 +181,7 @@ class TracePass(_Timed):
             self.tracing.step()
 
     def over(self) -> bool:
-        steps, updates = self.here()
-        enough = steps >= self.steps_wanted and updates >= self.updates_wanted
-        return enough or self.tracing.full or self.time_up()
+        return self.enough(self.steps_wanted, self.updates_wanted) or self.tracing.full or self.time_up()
 
     def stop(self) -> bool:
         self.clock.show(PHASES_OF_THE_LOOP)

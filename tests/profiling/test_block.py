@@ -96,13 +96,13 @@ def test_a_block_without_anything_to_see():
 
 def test_parts_that_are_named():
     with rlbench.profile() as report:
-        for _ in range(30):
+        for _ in range(1500):
             with rlbench.phase("env"):
-                sum(range(2000))
+                sum(range(20_000))
             with rlbench.phase("my own part"):
-                sum(range(4000))
+                sum(range(40_000))
     found = {phase.name: phase.share for phase in report.evidence.phases}
-    assert found["my own part"] > found["env"] > 0.1 and report.evidence.steps == 30
+    assert found["my own part"] > found["env"] > 0.1 and report.evidence.steps > 30
 
 
 def test_blocks_nest_and_repeat():
@@ -198,7 +198,7 @@ def test_our_own_trainer_in_a_block():
 
 
 def test_supervised_learning_counts_updates():
-    data = torch.utils.data.TensorDataset(torch.rand(600, 2))
+    data = torch.utils.data.TensorDataset(torch.rand(4000, 2))
     net = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     with rlbench.profile() as report:

@@ -12,6 +12,7 @@ from rlbench.profiling.findings import Advice
 from rlbench.profiling.records import PhaseTime
 
 WAITS_ABOVE = 0.5  # of the env's time without the processor
+LEAST_WAIT_S = 1e-3  # of a call: less is a thread that lost its core for a moment
 WORTH = 1.03  # times as fast: what a rule must promise
 READERS = (
     *(
@@ -105,7 +106,8 @@ def env_waits(evidence: Evidence, scopes: Scopes) -> list[Advice]:
         return []
     waiting = max(0.0, 1 - env.cpu_s / env.seconds)
     share = env.share * waiting
-    if waiting < WAITS_ABOVE or gain(share) < WORTH:
+    wait_s = waiting * env.seconds / max(env.calls, 1)
+    if waiting < WAITS_ABOVE or wait_s < LEAST_WAIT_S or gain(share) < WORTH:
         return []
     lines = [line for line in evidence.lines if line.phase == "env" and line.own > 0.02]
     if any(WORKERS.search(line.place.file) for line in lines):
