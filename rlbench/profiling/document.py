@@ -17,6 +17,8 @@ def document(report: Report) -> dict[str, Any]:
     """All tables, what was run, what watching cost, and the machine. Numbers that are not finite are null."""
     evidence = report.evidence
     counted, trace, run = evidence.counted, evidence.trace, evidence.run
+    rows = tables(evidence, report.advice, report.criteria, report.applied)
+    rows.pop("device")  # in the document that is the device's name
     made: dict[str, Any] = {
         "what": evidence.what,
         "name": evidence.name,
@@ -26,8 +28,9 @@ def document(report: Report) -> dict[str, Any]:
         "steps": evidence.steps,
         "updates": evidence.updates,
         "episodes": evidence.episodes,
-        **tables(evidence, report.advice, report.criteria),
-        "applied": [dataclasses.asdict(applied) | {"choice": dict(applied.choice)} for applied in report.applied],
+        "findings": report.findings(),
+        **rows,
+        "device_use": dataclasses.asdict(evidence.device_use),
         "counting": _pass(counted),
         "trace": _pass(trace) | _device_part(trace),
         "overhead": None if evidence.overhead is None else dataclasses.asdict(evidence.overhead),

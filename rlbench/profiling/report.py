@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlbench.files import write_text
+from rlbench.profiling.answer import sentences, with_speed_up
 from rlbench.profiling.document import document
 from rlbench.profiling.evidence import Evidence
 from rlbench.profiling.findings import Advice, Applied, Criterion
@@ -61,27 +62,29 @@ class Report:
 
     @property
     def criteria(self) -> tuple[Criterion, ...]:
-        return self._criteria if self.evidence else ()
+        """The source text's; the speed-up from the suggestions that were measured, once some were."""
+        return with_speed_up(self._criteria, self.evidence, self.applied)
+
+    def findings(self) -> tuple[str, ...]:
+        """The answer in two or three sentences."""
+        return sentences(self.evidence, self.advice)
 
     @property
     def tables(self) -> tuple[str, ...]:
         """Names that `to_frame` takes."""
-        return (*COLUMNS, "applied")
+        return tuple(COLUMNS)
 
     def rows(self, table: str = "phases") -> list[dict[str, Any]]:
         """A table's rows."""
         if table not in self.tables:
             raise ValueError(f"there is no table {table!r} in a report: accepted are {', '.join(self.tables)}.")
-        if table == "applied":
-            return document(self)["applied"]
-        return tables(self.evidence, self.advice, self.criteria)[table]
+        return tables(self.evidence, self.advice, self.criteria, self.applied)[table]
 
     def to_frame(self, table: str = "phases") -> pd.DataFrame:
         """A table as a DataFrame; `tables` lists the names."""
         import pandas as pd
 
-        columns = COLUMNS.get(table)
-        return pd.DataFrame(self.rows(table), columns=list(columns) if columns else None)
+        return pd.DataFrame(self.rows(table), columns=list(COLUMNS.get(table, ())))
 
     def document(self) -> dict[str, Any]:
         """All of it as JSON can hold it."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rlbench.profiling.evidence import Evidence
-from rlbench.profiling.findings import Advice, Criterion
+from rlbench.profiling.findings import Advice, Applied, Criterion
 from rlbench.profiling.records import Place
 
 Row = dict[str, Any]
@@ -38,10 +38,13 @@ COLUMNS = {
     "threads": ("threads", "seconds_a_step", "now"),
     "device": ("name", "value"),
     "notes": ("note",),
+    "applied": ("advice", "choice", "predicted", "ratio", "low", "high", "aa_low", "aa_high", "verdict"),
 }
 
 
-def tables(evidence: Evidence, advice: Iterable[Advice], criteria: Iterable[Criterion]) -> dict[str, list[Row]]:
+def tables(
+    evidence: Evidence, advice: Iterable[Advice], criteria: Iterable[Criterion], applied: Iterable[Applied] = ()
+) -> dict[str, list[Row]]:
     """Rows of every table, each with the columns of `COLUMNS`."""
     counted, trace = evidence.counted, evidence.trace
     rows: dict[str, Iterable[Any]] = {
@@ -59,6 +62,7 @@ def tables(evidence: Evidence, advice: Iterable[Advice], criteria: Iterable[Crit
         "threads": _threads(evidence),
         "device": [{"name": name, "value": value} for name, value in dataclasses.asdict(evidence.device_use).items()],
         "notes": [{"note": note} for note in evidence.notes],
+        "applied": applied,
     }
     return {
         name: [{column: row.get(column) for column in COLUMNS[name]} for row in map(flat, of)]
