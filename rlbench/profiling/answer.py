@@ -22,7 +22,7 @@ def sentences(evidence: Evidence, advice: Sequence[Advice]) -> tuple[str, ...]:
     said = [_largest(max(own, key=lambda phase: phase.share), evidence)]
     first = next((each for each in advice if each.kind == "fault"), None)
     if first is None:
-        return (*said, no_fault(evidence))
+        return (*said, no_fault(evidence)) if evidence.steps else tuple(said)
     said.append(f"To change first: {first.text}{_gain(first)}")
     if first.bound and costs(first):
         said.append(f"No change of that part alone can make the run more than {first.bound:.2f} times as fast.")
