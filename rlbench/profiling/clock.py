@@ -61,6 +61,8 @@ class RecordingClock(PhaseClock):
         for account in self.accounts.values():
             account.clear()
         self.pieces: list[Account] = []  # since the last decisive call
+        if len(self.stack) == 1:
+            self.at_bottom()
 
     def show(self, what: str) -> None:
         """What is looked at: all phases, all of them and torch's profiler told, or the ends of steps alone."""
@@ -123,13 +125,11 @@ class RecordingClock(PhaseClock):
         current.clock = self.outer
 
     def charge(self) -> None:
-        """Give the time since the last border to what is on top."""
         now = self.now()
         self.top.ns += now - self.border
         self.border = now
 
     def at_bottom(self) -> None:
-        """Outside all phases: a new gap begins."""
         self.stack[0] = self.top = gap = Account(GAP, free=True)
         self.pieces.append(gap)
 

@@ -82,15 +82,17 @@ class Session:
             self.clock_cost_s = price_of_a_phase()
         if self.find:
             WRAPPERS.install(*self.namespaces)
+        if self.around is not None:
+            self.around.yield_to_inner()
         self.clock.__enter__()
         self.clock.owner, self.clock.on_border = self, self.border
         if self.around is not None:
-            self.around.yield_to_inner()
             self.notes.append("A profile around this one was open: it stands still where this one counts or traces.")
         self.device_sampler.start()
         self.begun = time.perf_counter()
         self.deadline = float("inf") if self.deadline_s is None else self.begun + self.deadline_s
         self.clock.pause()
+        self.clock.clear()  # what it saw until here is none of the block's
         self._course = self._passes()
         self._next()
         return self
