@@ -73,6 +73,7 @@ class Sync:
             "print(t)".
         count: in the counted steps.
         wait_s: seconds a call, as measured on the device; None where there is none.
+        confirmed: how many of them torch's sync debug mode told of; None without a device.
     """
 
     place: Place
@@ -81,6 +82,7 @@ class Sync:
     count: int
     per_step: float
     wait_s: float | None = None
+    confirmed: int | None = None
 
 
 @dataclass(frozen=True)
