@@ -19,13 +19,12 @@ DENSE = {
     "aten::bmm": (0, 1),
     "aten::baddbmm": (1, 2),
 }  # places of the two matrices
+# Views by another name, memory that nobody fills, and reads, which are synchronisations.
 NO_KERNEL = (
-    "aten::detach",
-    "aten::alias",
-    "aten::lift_fresh",
-    "aten::empty",
-    "aten::empty_like",
-    "aten::empty_strided",
+    *("aten::detach", "aten::detach_", "aten::alias", "aten::lift", "aten::lift_fresh", "aten::_unsafe_view"),
+    *("aten::squeeze_", "aten::unsqueeze_", "aten::transpose_", "aten::t_", "aten::as_strided_", "aten::set_"),
+    *("aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::new_empty_strided"),
+    *("aten::resize_", "aten::_local_scalar_dense", "aten::record_stream", "aten::is_same_size"),
 )
 
 # Of the first tensor only as much is read as comes out, or as much is written as goes in; or nothing is read of it.
@@ -41,7 +40,10 @@ WRITES_SOME = (
     *("aten::index_put_", "aten::_index_put_impl_", "aten::index_copy_", "aten::index_add_", "aten::index_fill_"),
     *("aten::scatter_", "aten::scatter_add_", "aten::masked_scatter_"),
 )
-ONLY_WRITES = ("aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_")
+ONLY_WRITES = (
+    *("aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::random_"),
+    *("aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::rand_like", "aten::randn_like"),
+)
 
 
 class Arithmetic:
@@ -60,13 +62,12 @@ class Arithmetic:
             return False
         self._ops[phase] += 1
         self._bytes[phase] += bytes_of(operator, args, kwargs, result)
-        formula = flop_registry.get(operator._overloadpacket)
-        flops = int(formula(*args, **kwargs, out_val=result)) if formula is not None else 0
+        flops = flops_of(operator, args, kwargs, result)
         if flops:
             self._flops[phase] += flops
             kind = str(_first(args).dtype).removeprefix("torch.")
             self._types.setdefault(phase, Counter())[kind] += flops
-            if phase != "backward":
+            if not in_backward():
                 self._product(operator, args, result, phase)
         return True
 
@@ -96,6 +97,22 @@ class Arithmetic:
         return tuple(made)
 
 
+def flops_of(operator: Any, args: tuple, kwargs: dict, result: Any) -> int:
+    """By torch's own formulas; 0 for operators and shapes that it has none for."""
+    formula = flop_registry.get(operator._overloadpacket)
+    if formula is None:
+        return 0
+    try:
+        return int(formula(*args, **kwargs, out_val=result))
+    except (AttributeError, AssertionError, IndexError, RuntimeError, TypeError, ValueError):  # such as sparse, nested
+        return 0
+
+
+def in_backward() -> bool:
+    """Whether autograd is at work, under whatever phase."""
+    return torch._C._current_graph_task_id() != -1
+
+
 def bytes_of(operator: Any, args: tuple, kwargs: dict, result: Any) -> int:
     """Bytes that an operator must at least read and write: rows of a large tensor, not all of it."""
     name, rest = operator._schema.name, moved(args[1:]) + moved(kwargs.values())
@@ -103,7 +120,14 @@ def bytes_of(operator: Any, args: tuple, kwargs: dict, result: Any) -> int:
         return rest + 2 * moved((result,))
     if name in WRITES_SOME:
         return rest
-    return rest + moved((result,)) + (0 if name in ONLY_WRITES else moved(args[:1]))
+    written = moved((result,)) if operator._schema.returns else moved(_changed(operator, args))
+    return rest + written + (0 if name in ONLY_WRITES else moved(args[:1]))
+
+
+def _changed(operator: Any, args: tuple) -> list[Any]:
+    """The arguments that an operator without a result writes to, such as the lists of `_foreach_add_`."""
+    values = zip(operator._schema.arguments, args, strict=False)
+    return [value for argument, value in values if argument.alias_info is not None and argument.alias_info.is_write]
 
 
 def moved(values: Any) -> int:
@@ -112,7 +136,7 @@ def moved(values: Any) -> int:
     for value in values:
         if isinstance(value, Tensor):
             size = value.numel() * value.element_size()
-            expanded = value.layout == torch.strided and 0 in value.stride()
+            expanded = value.layout == torch.strided and not value.is_nested and 0 in value.stride()
             total += min(size, value.untyped_storage().nbytes()) if expanded else size
         elif isinstance(value, tuple | list):
             total += moved(value)
@@ -121,9 +145,9 @@ def moved(values: Any) -> int:
 
 @functools.cache
 def is_free(operator: Any) -> bool:
-    """Whether it starts no computation: a view, or memory that is asked for and not filled."""
+    """Whether it starts no computation: a view, memory that is asked for and not filled, a mark of a profiler's."""
     schema = operator._schema
-    if schema.name in NO_KERNEL:
+    if schema.name in NO_KERNEL or operator.namespace in ("profiler", "prim"):
         return True
     views = [value.alias_info for value in schema.returns]
     return bool(views) and all(view is not None and not view.is_write for view in views)
