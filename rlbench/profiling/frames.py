@@ -32,7 +32,7 @@ PACKAGES = ("site-packages", "dist-packages")
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 # The profiler itself and what starts it, which are as if not there.
 OWN = tuple(PACKAGE + name for name in (f"profiling{os.sep}", f"cli{os.sep}", "__main__.py", "phases.py"))
-_real: dict[str, str] = {}  # paths by how they are shown
+_real: dict[Place, str] = {}  # the path behind a place's file
 WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 NAMED_FOR = {
     "store": {
@@ -78,14 +78,20 @@ def _standard_library() -> tuple[str, ...]:
 @functools.cache
 def place_of(file: str, line: int, function: str) -> Place:
     """A line with its source, if that can be read; the file relative to the working folder where it lies below it."""
-    shown = shown_file(file)
-    _real[shown] = file
-    return Place(shown, line, function, linecache.getline(file, line).strip(), whose(file))
+    place = Place(shown_file(file), line, function, linecache.getline(file, line).strip(), whose(file))
+    _real[place] = file
+    return place
 
 
-def real_path(shown: str) -> str:
-    """The path behind a place's file."""
-    return _real.get(shown, shown)
+def real_path(place: Place) -> str:
+    """The path behind a place's file. Two files may be shown alike, such as cells whose number is not known."""
+    return _real.get(place, place.file)
+
+
+def forget_sources() -> None:
+    """Read anew what has changed on disk since: in a notebook a reader profiles, edits a module, and profiles again."""
+    place_of.cache_clear()
+    linecache.checkcache()
 
 
 def shown_file(file: str) -> str:

@@ -13,21 +13,40 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from types import FrameType
 
-from rlbench.profiling.frames import MACHINERY, function_phase, is_own, place_of, whose
+from rlbench.profiling.frames import MACHINERY, forget_sources, function_phase, is_own, place_of, whose
 from rlbench.profiling.records import HotLine
 
 # How soon the interpreter is handed over; Python's own is 0.005. While the sampler waits, whatever lets go of the interpreter
 # first, such as an operator of torch, is what it sees: the wait must be short against a step.
 SWITCH_S = 0.00005
 GAP = "gap"
-BETWEEN = (
-    "store",
-    "sample",
-    "transfer",
-    "python",
-    "other",
-)  # what lies between calls, named by the sampler and by the clock
+# What lies between calls, named by the sampler and by the clock.
+BETWEEN = ("store", "sample", "transfer", "python", "other")
 Key = tuple[str, int, str]  # file, line, function
+
+
+class _Haste:
+    """Python hands the interpreter over sooner while any sampler runs, in whatever order they start and stop."""
+
+    def __init__(self) -> None:
+        self.lock, self.users = threading.Lock(), 0
+
+    def begin(self) -> None:
+        with self.lock:
+            if not self.users:
+                self.before = sys.getswitchinterval()
+                sys.setswitchinterval(min(self.before, SWITCH_S))
+                self.set = sys.getswitchinterval()  # in whole microseconds
+            self.users += 1
+
+    def end(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if not self.users and sys.getswitchinterval() == self.set:  # else the reader has set another since
+                sys.setswitchinterval(self.before)
+
+
+_haste = _Haste()
 
 
 class Sampler:
@@ -54,26 +73,33 @@ class Sampler:
         self._total: Counter[tuple[Key, str]] = Counter()
         self._thread: threading.Thread | None = None
         self._done = threading.Event()
+        forget_sources()
 
     def start(self) -> None:
         if self._thread is not None:
             return
-        self._switch = sys.getswitchinterval()
-        sys.setswitchinterval(min(self._switch, SWITCH_S))
-        self._done.clear()
-        self._thread = threading.Thread(target=self._run, name="rlbench sampler", daemon=True)
-        self._thread.start()
+        self._done = threading.Event()
+        thread = threading.Thread(target=self._run, args=(self._done,), name="rlbench sampler", daemon=True)
+        _haste.begin()
+        try:
+            thread.start()
+        except BaseException:
+            _haste.end()
+            raise
+        self._thread = thread
 
     def stop(self) -> None:
         if self._thread is None:
             return
+        thread, self._thread = self._thread, None
         self._done.set()
-        self._thread.join()
-        self._thread = None
-        sys.setswitchinterval(self._switch)
+        try:
+            thread.join()
+        finally:
+            _haste.end()
 
-    def _run(self) -> None:
-        while not self._done.wait(self.interval_s):
+    def _run(self, done: threading.Event) -> None:
+        while not done.wait(self.interval_s):
             start = time.thread_time()
             frame = sys._current_frames().get(self.thread_id)
             phase = self.phase()
@@ -124,14 +150,19 @@ def reader_lines(frame: FrameType | None) -> Iterable[Key]:
         frame = frame.f_back
 
 
+def by_phase(samples: Mapping[tuple[Key, str], int], weights: Mapping[str, float]) -> dict[Key, dict[str, float]]:
+    """Of each line its share in each phase."""
+    by_line: dict[Key, dict[str, float]] = {}
+    for (key, phase), seen in samples.items():
+        by_line.setdefault(key, {})[phase] = seen * weights[phase]
+    return by_line
+
+
 def hot_lines(
     own: Mapping[tuple[Key, str], int], total: Mapping[tuple[Key, str], int], weights: Mapping[str, float], limit: int
 ) -> tuple[HotLine, ...]:
     """From samples by line and phase to shares; the phase of a line is the one with most of it."""
-    by_line: dict[Key, dict[str, float]] = {}
-    for (key, phase), seen in total.items():
-        phases = by_line.setdefault(key, {})
-        phases[phase] = phases.get(phase, 0.0) + seen * weights[phase]
+    by_line = by_phase(total, weights)
     selves: dict[Key, float] = dict.fromkeys(by_line, 0.0)
     for (key, phase), seen in own.items():
         selves[key] += seen * weights[phase]
@@ -141,7 +172,7 @@ def hot_lines(
             place_of(*key),
             selves[key],
             sum(by_line[key].values()),
-            max(by_line[key], key=lambda phase: by_line[key][phase]),
+            max(by_line[key], key=by_line[key].__getitem__),
         )
         for key in ordered[:limit]
     )

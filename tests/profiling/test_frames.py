@@ -57,7 +57,16 @@ def test_the_nearest_frame_is_the_reader_s():
 
 
 def test_the_profiler_s_own_frames_are_not_there():
-    assert frames.is_own(frames.__file__) and frames.is_own(
-        rlbench.phases.__file__ if hasattr(rlbench, "phases") else frames.__file__
-    )
-    assert not frames.is_own(__file__)
+    package = Path(rlbench.__file__).parent
+    for own in ("profiling/frames.py", "phases.py", "__main__.py", "cli/profile.py"):
+        assert frames.is_own(str(package / own)), own
+    assert not frames.is_own(__file__) and not frames.is_own(str(package / "trainers" / "dqn.py"))
+
+
+def test_an_edited_file_is_read_anew(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("slow()\n")
+    assert place_of(str(file), 1, "f").source == "slow()"
+    file.write_text("now_fast()\n")
+    frames.forget_sources()
+    assert place_of(str(file), 1, "f").source == "now_fast()"
