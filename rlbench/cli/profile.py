@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlbench.cli.arguments import (
+    Parser,
     add_choices,
     add_config,
     add_device,
@@ -20,21 +21,38 @@ from rlbench.cli.arguments import (
     output_of,
     real,
 )
-from rlbench.cli.output import DONE, FAILED, Output, refusing
+from rlbench.cli.output import DONE, FAILED, Output, refusing, sentence
+from rlbench.cli.theirs import printable, their_own
 from rlbench.config import DQNConfig, PPOConfig
 
 TRAINERS = {"dqn": DQNConfig, "ppo": PPOConfig}
-TRAINER_S, SCRIPT_S = 20.0, 60.0
+TRAINER_S, SCRIPT_S, MOST_S = 20.0, 60.0, 1e9
+VALUED = ("--seconds", "--out", "--html", "--trace")  # flags of a script's profile that are followed by a value
+FILES = ("profile.json", "profile.html", "trace.json")
 DOCUMENT = (
-    "With --json: phases (name, seconds, share, calls), syncs (file, line, call, count, per_step), advice (name, kind, text, "
-    "evidence, instead, predicted_gain, bound, metric, places, choice, notebook), lines, operators, copies, light, criteria, "
-    "threads, twins, overhead, machine."
+    "With --json: findings, phases (name, seconds, share, calls, part_of), syncs (file, line, call, count, per_step, source), "
+    "advice (name, kind, text, evidence, instead, predicted_gain, bound, metric, places, choice, notebook), lines, operators, "
+    "copies, light, criteria, threads, device_use, twins, overhead, settings, machine, kept (files that were written)."
 )
 
 
+class ProfileParser(Parser):
+    """Words that are no flags of a profile may have been meant for the script."""
+
+    def refuse_unknown(self, rest: Sequence[str]) -> None:
+        if rest and self.get_default("run") is run_script:
+            self.error(f"unknown argument {rest[0]!r}; what is meant for the script goes after `--`")
+        super().refuse_unknown(rest)
+
+
 def add(commands: Any) -> None:
-    parser = commands.add_parser("profile", help="why is it slow? of a trainer of ours, or of your own script")
-    what = parser.add_subparsers(metavar="dqn|ppo|SCRIPT", required=True, parser_class=type(parser))
+    parser = commands.add_parser(
+        "profile",
+        help="why is it slow? of a trainer of ours, or of your own script",
+        description="Where the time goes, what waits, and what to change: `rlbench profile dqn`, `rlbench profile SCRIPT.py "
+        "-- its arguments`, `rlbench profile -m package.module -- its arguments`.",
+    )
+    what = parser.add_subparsers(metavar="dqn|ppo|SCRIPT", required=True, parser_class=ProfileParser)
     for name, cls in TRAINERS.items():
         one = what.add_parser(name, help=f"a {name.upper()} training", epilog=DOCUMENT)
         one.add_argument(
@@ -48,7 +66,10 @@ def add(commands: Any) -> None:
         add_config(one, cls)
         one.set_defaults(run=run_trainer, parser=one, config_class=cls)
     script = what.add_parser(
-        "script", help="SCRIPT: a Python file, or -m MODULE; its own arguments after --", epilog=DOCUMENT
+        "script",
+        help="SCRIPT.py, or -m MODULE; its own arguments after --",
+        epilog=f"What follows `--` is the script's, word for word. {DOCUMENT}",
+        prog="rlbench profile",
     )
     script.add_argument("path", metavar="SCRIPT")
     script.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's dotted name")
@@ -75,18 +96,22 @@ def with_script(words: Sequence[str]) -> tuple[list[str], list[str]]:
     words = list(words)
     if not words or words[0] != "profile":
         return words, []
-    own, mark, theirs = words, "", []
-    if "--" in words:
-        place = words.index("--")
-        own, mark, theirs = words[:place], "--", words[place + 1 :]
-    first = next((i for i, word in enumerate(own[1:], start=1) if _is_script(own, i)), None)
-    if first is not None and not set(own[1:]) & {*TRAINERS, "script"}:
+    place = words.index("--") if "--" in words else len(words)
+    own, theirs = words[:place], words[place + 1 :]
+    named = _named(own[1:])
+    if named is not None and named not in (*TRAINERS, "script"):
         own = ["profile", "script", *own[1:]]
-    return own, theirs if mark else []
+    return own, theirs
 
 
-def _is_script(words: Sequence[str], place: int) -> bool:
-    return words[place].endswith(".py") or words[place] == "-m" or (place == 1 and not words[place].startswith("-"))
+def _named(words: Sequence[str]) -> str | None:
+    """The first word that is neither a flag nor the value of one: a trainer or a script."""
+    before = ""
+    for word in words:
+        if not word.startswith("-") and before not in VALUED:
+            return word
+        before = word
+    return None
 
 
 def run_trainer(args: argparse.Namespace) -> int:
@@ -96,17 +121,27 @@ def run_trainer(args: argparse.Namespace) -> int:
     output, cls = output_of(args), args.config_class
     with refusing():
         _check(args)
+        if args.theirs:
+            raise ValueError(f"after `--` stands {args.theirs[0]!r}: only a script has arguments of its own.")
         changes = given(args, cls)
         device = device_of(args)
         choices = choices_of(args, device)
         work = workload(args.env, prices=args.prices, ticker=args.ticker)
         config = work.config(args.preset or work.preset_for(cls.trainer), cls.trainer, **changes)
-        report = profile_trainer(config, choices, work.env, str(device), args.seconds, progress=output.progress)
+    report = profile_trainer(config, choices, work.env, str(device), args.seconds, progress=output.progress)
     if args.apply:
-        from rlbench.profiling.apply import apply
-
-        report.applied = apply(report.evidence.run, report.advice, env=work.env, progress=output.progress)
+        _apply(report, work.env, output)
     return _give(args, output, report)
+
+
+def _apply(report: Any, env: Any, output: Output) -> None:
+    """Measure the suggestions; whoever has no patience for it keeps the profile."""
+    from rlbench.profiling.apply import apply
+
+    try:
+        report.applied = apply(report.evidence.run, report.advice, env=env, progress=output.progress)
+    except KeyboardInterrupt:
+        print("rlbench: interrupted; the profile follows, without what was to be applied", file=sys.stderr)
 
 
 def run_script(args: argparse.Namespace) -> int:
@@ -117,34 +152,50 @@ def run_script(args: argparse.Namespace) -> int:
     with refusing():
         _check(args)
         check_script(args.path, args.module)
-    report = profile_script(args.path, args.theirs, args.seconds, module=args.module, threads=not args.no_threads)
+    output.say(f"profiling {args.path} for at most {args.seconds:g} s")
+    with their_own():
+        report = profile_script(args.path, args.theirs, args.seconds, module=args.module, threads=not args.no_threads)
     return _give(args, output, report)
 
 
 def _check(args: argparse.Namespace) -> None:
-    if not args.seconds > 0:
-        raise ValueError(f"--seconds {args.seconds}: accepted are numbers above 0.")
-    kept = [
-        args.html,
-        args.trace,
-        *([args.out / name for name in ("profile.json", "profile.html")] if args.out else []),
-    ]
-    for path in kept:
-        if path is not None and path.exists() and not args.force:
+    """Refuse before the run what could not be kept after it."""
+    if not 0 < args.seconds <= MOST_S:
+        raise ValueError(f"--seconds {args.seconds}: accepted are numbers above 0, up to {MOST_S:g}.")
+    if args.out is not None and args.out.exists() and not args.out.is_dir():
+        raise ValueError(f"--out {args.out}: that is a file; give the name of a folder.")
+    for path in (args.html, args.trace, *(args.out / name for name in FILES if args.out)):
+        if path is None:
+            continue
+        if path.is_dir():
+            raise ValueError(f"{path} is a folder; give the name of a file.")
+        if path.exists() and not args.force:
             raise FileExistsError(f"{path} is there already; give another name, or --force to replace it.")
 
 
 def _give(args: argparse.Namespace, output: Output, report: Any) -> int:
-    """Keep what is to be kept, then the summary."""
-    kept = [str(path) for path in report.save(args.out, force=args.force)] if args.out else []
-    if args.html:
-        report.save_html(args.html, force=args.force)
-        kept.append(str(args.html))
-    if args.trace:
-        report.save_trace(args.trace, force=args.force)
-        kept.append(str(args.trace))
+    """The summary, and what is to be kept. What cannot be kept is said, and loses nothing else."""
+    kept, lost = _keep(args, report)
     sys.stdout.flush()
-    output.result(report.text(), report.document() | {"kept": kept})
+    output.result(printable(report.text(), sys.stdout), report.document() | {"kept": kept})
     if kept:
         output.say(f"kept: {', '.join(kept)}")
-    return FAILED if report.error else DONE
+    return FAILED if report.error or lost else DONE
+
+
+def _keep(args: argparse.Namespace, report: Any) -> tuple[list[str], bool]:
+    """The files that were written, and whether one could not be. That a short run has no trace is no failure, but is said."""
+    from rlbench.profiling.report import ReportError
+
+    kept: list[str] = []
+    lost = False
+    for path, save in ((args.out, report.save), (args.html, report.save_html), (args.trace, report.save_trace)):
+        if path is None:
+            continue
+        try:
+            made = save(path, force=args.force)
+            kept += [str(each) for each in made or [path]]
+        except (OSError, ReportError) as error:
+            print(f"rlbench: {path} is not kept: {sentence(error)}", file=sys.stderr)
+            lost = lost or isinstance(error, OSError)
+    return kept, lost

@@ -62,7 +62,7 @@ def _gain(advice: Advice) -> str:
     if advice.predicted_gain is None:
         return ""
     metric = "" if advice.metric == "steps a second" else f" in {advice.metric}"
-    return f" Predicted without it: {advice.predicted_gain:.2f} times as fast{metric}."
+    return f" Predicted with that changed: {advice.predicted_gain:.2f} times as fast{metric}."
 
 
 def no_fault(evidence: Evidence) -> str:

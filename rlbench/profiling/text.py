@@ -41,7 +41,8 @@ def summary(report: Report) -> str:
         how_text,
     )
     parts = [_head(report), *_advice(report), *(section(report) for section in sections)]
-    return "\n\n".join(part for part in parts if part)
+    made = "\n\n".join(part for part in parts if part)
+    return made.encode("utf-8", "replace").decode("utf-8")  # names of files may hold what no text can
 
 
 def _head(report: Report) -> str:

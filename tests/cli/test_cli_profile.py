@@ -56,6 +56,10 @@ def run(*words, cwd=None):
         (["profile", "-m", "pkg.train"], ["profile", "script", "-m", "pkg.train"], []),
         (["profile", "dqn", "--env", "x"], ["profile", "dqn", "--env", "x"], []),
         (["profile", "--help"], ["profile", "--help"], []),
+        (["profile", "a.py", "--out", "dqn"], ["profile", "script", "a.py", "--out", "dqn"], []),
+        (["profile", "--out", "ppo", "a.py"], ["profile", "script", "--out", "ppo", "a.py"], []),
+        (["profile", "a", "--", "--", "x"], ["profile", "script", "a"], ["--", "x"]),
+        (["profile", "script", "a.py"], ["profile", "script", "a.py"], []),
         (["train", "dqn"], ["train", "dqn"], []),
     ],
 )  # fmt: skip
@@ -70,6 +74,14 @@ def test_whose_words_are_whose(words, own, theirs):
         (["sac"], "accepted: dqn, ppo, or the path of a Python file"),
         (["-m", "no.such.module"], "there is no module 'no.such.module'"),
         (["dqn", "--seconds", "0"], "--seconds 0"),
+        (["dqn", "--seconds", "inf"], "--seconds inf"),
+        (["dqn", "--seconds", "1", "--", "theirs"], "only a script has arguments of its own"),
+        (["dqn", "--env", "nope"], "nope"),
+        (["cli_envs.py", "--steps", "3"], "what is meant for the script goes after `--`"),
+        (["cli_envs.py", "3"], "what is meant for the script goes after `--`"),
+        (["cli_envs.py", "--out", "cli_envs.py"], "that is a file; give the name of a folder"),
+        (["cli_envs.py", "--html", "."], ". is a folder; give the name of a file"),
+        (["cli_envs.py", "--trace", "cli_envs.py"], "--force"),
         (["dqn", "--hiden", "3"], "did you mean --hidden"),
     ],
 )
@@ -105,6 +117,70 @@ def test_how_a_script_ends(tmp_path, end, code):
     ran = run("profile", script(tmp_path, end))
     assert ran.returncode == code, ran.stderr
     assert "Profile of script theirs.py" in ran.stdout
+
+
+WILFUL = """
+import os, warnings
+os.makedirs("elsewhere"); os.chdir("elsewhere")
+warnings.warn("planted")
+main(300)
+print("half a line", end="")
+sys.stdout = open("their.log", "w")
+"""
+
+
+def test_what_a_script_does_to_its_process_is_its_own(tmp_path):
+    path = script(tmp_path, WILFUL)
+    ran = run("profile", path, "--json", "--out", "kept", "--no-threads", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("half a line\n")
+    assert json.loads(ran.stdout.splitlines()[-1])["kept"][:2] == ["kept/profile.json", "kept/profile.html"]
+    assert (tmp_path / "kept" / "profile.json").exists() and not (tmp_path / "elsewhere" / "kept").exists()
+    assert "UserWarning: planted" in ran.stderr and "rlbench: planted" not in ran.stderr
+
+
+def test_a_trace_that_is_not_there_loses_nothing_else(tmp_path):
+    path = script(tmp_path, "x = 1\n")
+    ran = run("profile", path, "--trace", tmp_path / "t.json", "--html", tmp_path / "p.html")
+    assert ran.returncode == 0 and "t.json is not kept: there is no trace to save" in ran.stderr
+    assert "Profile of script theirs.py" in ran.stdout and (tmp_path / "p.html").exists()
+
+
+def test_a_disk_that_refuses_fails_and_the_report_is_still_printed(cli, monkeypatch):
+    from rlbench.profiling.report import Report
+
+    def full(self, path, **options):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(Report, "save_html", full)
+    Path("short.py").write_text("x = 1\n")
+    ran = cli("profile", "short.py", "--html", "p.html")
+    assert ran.code == 1 and "p.html is not kept: p.html: No space left on device" in ran.err
+    assert "Profile of script short.py" in ran.out
+
+
+def test_a_terminal_without_bars(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    ran = run("profile", script(tmp_path, "main(300)\n"), "--no-threads")
+    assert ran.returncode == 0 and "Where the time goes" in ran.stdout, ran.stderr
+
+
+def test_an_env_that_fails_is_no_refusal(cli):
+    fails = "from cli_envs import Corridor\nclass Failing(Corridor):\n    def step(self, action):\n"
+    Path("failing.py").write_text(f"{fails}        raise ValueError('planted')\n")
+    with pytest.raises(ValueError, match="planted"):
+        cli("profile", "dqn", "--env", "failing:Failing", "--seconds", "1")
+
+
+def test_applying_may_be_interrupted(cli, monkeypatch):
+    from rlbench.profiling import apply
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(apply, "apply", interrupted)
+    ran = cli("profile", "dqn", "--seconds", "1", "--learning-starts", "64", "--hidden", "8", "--apply")
+    assert ran.code == 0 and "interrupted; the profile follows" in ran.err and "Where the time goes" in ran.out
 
 
 STUBBORN = """

@@ -105,7 +105,7 @@ def rich(text=EVIL):
         threads=ThreadProbe(8, 2, {1: 0.004, 8: 0.010}),
         trace=Trace(50, 0.6, 1.2, (Operator(text, 7, 0.01), Operator("aten::mm", 100, 0.2)), ()),
         notes=(text,),
-        machine={"cpu": text, "torch": "2.13.0", "torch_threads": 8},
+        machine={"cpu": "Some CPU", "torch": "2.13.0", "torch_threads": 8},
     )
 
 
