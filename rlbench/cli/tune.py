@@ -24,8 +24,9 @@ from rlbench.config import DQNConfig, PPOConfig
 
 LEAST_S = 10.0  # of a budget: a race and the last one of the winner
 DOCUMENT = (
-    "With --json: choices, threads, final (rate, ratio, low, high, aa_low, aa_high, rounds, first_s, compile_s, verdict), "
-    "distance (of the weights from plain()'s), rejected, left_out, seconds, interrupted, rows, file."
+    "With --json: choices, threads, settings, final (rate, ratio, low, high, aa_low, aa_high, rounds, first_s, compile_s, "
+    "verdict), distance (of the weights from plain()'s), returns, return_steps, rejected, left_out, seed, config, budget_s, "
+    "seconds, interrupted, rows, file."
 )
 
 
@@ -55,15 +56,15 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rlbench.envs.source import env_source
     from rlbench.trainers.interrupt import interrupt_calls
     from rlbench.tuning import tune
-    from rlbench.tuning.text import document, save_choices, summary
+    from rlbench.tuning.text import check_free, document, save_choices, summary, usage
     from rlbench.workloads import workload
 
     output, cls, stop = output_of(args), args.config_class, Stop()
     with refusing():
         _check(args)
+        check_free(args.choices_file, args.force)
         changes, device = given(args, cls), device_of(args)
         work = workload(args.env, prices=args.prices, ticker=args.ticker)
         config = work.config(args.preset or work.preset_for(cls.trainer), cls.trainer, **changes)
@@ -77,23 +78,20 @@ def run(args: argparse.Namespace) -> int:
             slots=args.slots,
             statistical=args.statistical,
             threads=args.try_threads,
+            eval_env=work.eval_env,
             progress=output.progress,
             should_stop=stop.asked,
+            on_row=rows.add,
         )
-    for row in tuned.rows:
-        rows.add(row)
-    save_choices(tuned, args.choices_file, env_source(work.env))
+    save_choices(tuned, args.choices_file, args.force)
     output.say(rows.close())
-    output.result(f"{summary(tuned)}\nwritten: {args.choices_file}", document(tuned) | {"file": str(args.choices_file)})
+    use = f"written: {args.choices_file}, for {usage(tuned, str(args.choices_file))}"
+    output.result(f"{summary(tuned)}\n{use}", document(tuned) | {"file": str(args.choices_file)})
     return DONE
 
 
 def _check(args: argparse.Namespace) -> None:
     if args.budget < LEAST_S:
         raise ValueError(f"--budget {args.budget:g}: accepted are {LEAST_S:g} seconds and more; a race takes some.")
-    if args.choices_file.exists() and not args.force:
-        raise FileExistsError(
-            f"{args.choices_file} is there already; give another --choices-file, or --force to replace it."
-        )
     if args.try_threads and min(args.try_threads) < 1:
         raise ValueError(f"--try-threads {args.try_threads}: accepted are whole numbers from 1.")

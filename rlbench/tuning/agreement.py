@@ -1,47 +1,99 @@
-"""Whether choices learn what plain() learns: the same training by both, from the same seed, for a few updates."""
+"""Whether a candidate learns what plain() learns: the same training by both, from the same seed."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from rlbench.speedups import Choices
 from rlbench.trainers.make import make_trainer
+from rlbench.tuning.candidates import settings_of
+from rlbench.tuning.contender import BlockLog, Candidate, train
 
 UPDATES = 12  # few, so that rounding has not yet changed an action
 MOST = 0.05  # distance of the weights, as a share of how far plain() moved them
+EPISODES = 10
 
 
-def distance(config: Any, choices: Choices, plain: Choices, env: Any, device: str) -> float:
-    """How far apart the networks are after a few updates, over how far plain() moved its own. 0 for the same to the last bit."""
-    config = short(config)
-    start, ours = weights_after(config, choices, env, device)
-    _, expected = weights_after(config, plain, env, device)
-    moved = (expected - start).norm().item()
-    return ((ours - expected).norm() / moved).item() if moved else float((ours - expected).norm().item() > 0)
+@dataclass
+class Agreement:
+    """Trainings of a few updates, for their weights; those of plain() are made once for each length.
+
+    Attributes:
+        plain: what all are compared with.
+    """
+
+    plain: Candidate
+    env: Any
+    device: str
+    made: dict[Any, tuple[Tensor, Tensor]] = field(default_factory=dict)
+
+    def distance(self, candidate: Candidate) -> float:
+        """How far apart the networks are after a few updates, over how far plain() moved its own; 0 for the same to the last bit.
+
+        Infinite where a weight is no number, and where plain() learnt nothing.
+        """
+        config, steps = short(self.plain.config, whole=bool(candidate.compiled))
+        if config not in self.made:
+            self.made[config] = weights_after(self.plain, config, steps, self.env, self.device)
+        start, expected = self.made[config]
+        changes = settings_of(candidate.config, self.plain.config)
+        _, ours = weights_after(candidate, config.replace(**changes), steps, self.env, self.device)
+        moved, apart = (expected - start).norm().item(), (ours - expected).norm().item()
+        if moved == 0:  # which shows nothing, unless nothing was to be learnt
+            return 0.0 if apart == 0 and config.learning_rate == 0 else math.inf
+        return apart / moved if math.isfinite(apart) else math.inf
 
 
-def short(config: Any) -> Any:
-    """A training of a few updates, all else alike."""
-    none = {"eval_episodes": 0, "eval_frequency": 0}
+def short(config: Any, whole: bool = False) -> tuple[Any, int]:
+    """Settings that soon begin to learn, all else and all schedules alike, and env steps in which there are a few updates.
+
+    Args:
+        whole: keep PPO's rollouts as long as they are, so that nothing is compiled for other sizes.
+    """
     if config.trainer == "ppo":
-        steps = min(config.num_steps, 16)
-        return config.replace(num_steps=steps, total_timesteps=steps * config.num_envs, **none)
-    starts = min(config.learning_starts, 4 * config.batch_size)
-    steps = starts + UPDATES * max(config.train_frequency, config.num_envs) // config.gradient_steps + config.num_envs
-    return config.replace(learning_starts=starts, total_timesteps=steps, **none)
+        length = config.num_steps if whole else min(config.num_steps, 16)
+        steps, change = length * config.num_envs, {"num_steps": length}
+    else:
+        starts = min(config.learning_starts, 4 * config.batch_size)
+        rounds = -(-UPDATES // config.gradient_steps)
+        steps = starts + rounds * max(config.train_frequency, config.num_envs) + config.num_envs
+        change = {"learning_starts": starts}
+    total = max(config.total_timesteps, 4 * steps)
+    return config.replace(**change, total_timesteps=total, eval_episodes=0, eval_frequency=0), steps
 
 
-def weights_after(config: Any, choices: Choices, env: Any, device: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """The network's weights before and after, as vectors on the host."""
-    trainer = make_trainer(config, choices, env, device)
-    before = _vector(trainer)
-    trainer.train(progress=False)
+def weights_after(candidate: Candidate, config: Any, steps: int, env: Any, device: str) -> tuple[Tensor, Tensor]:
+    """The network's weights before and after so many env steps, as vectors on the host."""
+    torch.set_num_threads(candidate.threads)
+    trainer = make_trainer(config, candidate.choices, env, device)
+    before, log = _vector(trainer), BlockLog(trainer, False, None, None)
+
+    def enough() -> bool:
+        log.most = steps - trainer.env_steps
+        return log.most <= 0
+
+    enough()
+    train(trainer, log, enough)
     after = _vector(trainer)
     trainer.close()
     return before, after
 
 
-def _vector(trainer: Any) -> torch.Tensor:
+def _vector(trainer: Any) -> Tensor:
     return torch.cat([p.detach().reshape(-1).double().cpu().clone() for p in trainer.network.parameters()])
+
+
+def mean_return(candidate: Candidate, env: Any, device: str, steps: int, eval_env: Any = None) -> float | None:
+    """Of the greedy policy after so many env steps, over a few episodes of one seed; None where nothing is evaluated."""
+    config = candidate.config.replace(
+        total_timesteps=steps, eval_frequency=0, eval_episodes=min(EPISODES, candidate.config.eval_episodes)
+    )
+    torch.set_num_threads(candidate.threads)
+    trainer = make_trainer(config, candidate.choices, env, device, eval_env)
+    history = trainer.train(progress=False)
+    trainer.close()
+    return history.mean_return if config.eval_episodes and not history.interrupted else None

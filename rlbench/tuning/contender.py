@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +24,26 @@ COMPILED = {
     ("loop", "fused"),
     ("ppo_update", "compiled"),
     ("evaluate", "packed_compiled"),
+    ("evaluate", "packed_triton"),
     ("gae", "compiled"),
 }
+
+
+class BlockLog(Logbook):
+    """A log that lets loops of many iterations a call take no more env steps than are asked for.
+
+    Attributes:
+        most: env steps.
+    """
+
+    most = 1 << 62
+
+    def room(self) -> int:
+        return max(1, min(super().room(), self.most))
+
+
+class TimeUp(RuntimeError):
+    """The time was over before a training was warm."""
 
 
 @dataclass(frozen=True)
@@ -45,21 +64,22 @@ class Candidate:
         return self.choices, self.threads, self.config
 
     @property
-    def compiles(self) -> bool:
-        return any(
-            (slot, variant) in COMPILED for slot, variant in self.choices.to_dict().items() if slot in self.changed
-        ) or ("choices" in self.changed and self.choices.loop == "fused")
+    def compiled(self) -> frozenset[tuple[str, str]]:
+        """What of the changes has to be compiled, as (slot, variant)."""
+        return frozenset(set(self.changed.items()) & COMPILED)
 
 
 class Contender:
     """A live training of a candidate.
 
     It explores as at the end of a training from its first step, so that those that are further on do nothing else than those
-    that are not. A training that comes to its end goes on as a new one, with the next seed.
+    that are not. A training that comes to its end goes on as a new one, with the next seed. What compiling takes is no part of a
+    block's seconds.
 
     Attributes:
         first_s: seconds until it was warm: set-up, compilation, filling the replay, the first updates.
-        compile_s: of these for compiling.
+        compile_s: seconds of compiling so far.
+        give_up: asked while it warms up; `TimeUp` is raised where it says so.
     """
 
     def __init__(self, candidate: Candidate, env: Any, device: str) -> None:
@@ -69,58 +89,86 @@ class Contender:
             config = config.replace(start_e=config.end_e)
         self.config = config
         self.trainer: Any = None
+        self.log: Any = None
         self.first_s = self.compile_s = 0.0
         self.trainings = 0
+        self.rate = 0.0  # env steps a second, of late
+        self.give_up: Callable[[], bool] = lambda: False
 
     def warm_up(self) -> None:
-        """Make it and train until learning is under way."""
+        """Make it and train until learning is under way. Raises `TimeUp`."""
         start = time.perf_counter()
         self._renew()
-        self.compile_s = self.trainer.compile_s
         self.first_s = time.perf_counter() - start
 
     def block(self, seconds: float) -> tuple[int, int, float]:
-        """Train for about that long: env steps, updates, and the seconds that it took."""
+        """Train for about that long, an iteration at least: env steps, updates, and the seconds that it took."""
         if self.trainer is None:
             self.warm_up()
         torch.set_num_threads(self.candidate.threads)
-        trainer = self.trainer
-        before, updates = trainer.env_steps, trainer.updates
-        steps, made, spent = 0, 0, 0.0
+        steps, updates, spent = 0, 0, 0.0
         while spent < seconds:
-            if trainer.env_steps >= self.config.total_timesteps:
-                steps, made = steps + trainer.env_steps - before, made + trainer.updates - updates
+            if self.trainer.env_steps >= self.config.total_timesteps:
                 self._renew()
-                trainer = self.trainer
-                before, updates = trainer.env_steps, trainer.updates
+            trainer = self.trainer
+            before = trainer.env_steps, trainer.updates, trainer.compile_s
             start = time.perf_counter()
             end = start + seconds - spent
+            self.log.most = round(
+                self.rate * (seconds - spent)
+            )  # else slow ones would go on long beyond the block's end
             self._train(lambda end=end: time.perf_counter() >= end)
-            spent += time.perf_counter() - start
-        return steps + trainer.env_steps - before, made + trainer.updates - updates, spent
+            passed, compiling = time.perf_counter() - start, trainer.compile_s - before[2]
+            self.compile_s += compiling
+            spent += max(0.0, passed - compiling)
+            self.rate = (trainer.env_steps - before[0]) / max(1e-9, passed - compiling)
+            steps, updates = steps + trainer.env_steps - before[0], updates + trainer.updates - before[1]
+        return steps, updates, spent
 
     def close(self) -> None:
+        """End it and let go of its memory; asked for another block it starts anew."""
         if self.trainer is not None:
             self.trainer.close()
+        self.trainer = self.log = None
 
     def _renew(self) -> None:
         self.close()
         torch.set_num_threads(self.candidate.threads)
         config = self.config.replace(seed=self.config.seed + self.trainings)
         self.trainings += 1
-        self.trainer = make_trainer(config, self.candidate.choices, self.env, self.device)
+        self.trainer = trainer = make_trainer(config, self.candidate.choices, self.env, self.device)
+        self.log = BlockLog(trainer, False, None, None)
         wanted = min(WARM_UP_UPDATES, 3 * getattr(config, "gradient_steps", 1))
         end = config.total_timesteps // 2
-        self._train(lambda: self.trainer.updates >= wanted or self.trainer.env_steps >= end)
+        warm = lambda: trainer.updates >= wanted or trainer.env_steps >= end  # noqa: E731
+        start, compiled = time.perf_counter(), trainer.compile_s
+        self._train(lambda: warm() or self.give_up())
+        self.compile_s += trainer.compile_s
+        self.rate = trainer.env_steps / max(1e-9, time.perf_counter() - start - (trainer.compile_s - compiled))
+        if not warm():
+            self.close()
+            raise TimeUp("the time was up before it was warm")
 
-    def _train(self, enough: Any) -> None:
-        """Iterations until `enough()` says so, or the training is over: what `train` does, without its last evaluation."""
-        trainer = self.trainer
-        log = Logbook(trainer, False, None, None)
-        with log, trainer.precision.setting(), trainer.backend, phase("python"):
-            while trainer.env_steps < self.config.total_timesteps:
-                trainer.iterate(log)
-                log.step()
-                if enough():
-                    break
-        synchronize(trainer.device)
+    def _train(self, enough: Callable[[], bool]) -> None:
+        train(self.trainer, self.log, lambda: enough() or self.trainer.env_steps >= self.config.total_timesteps)
+
+
+def train(trainer: Any, log: BlockLog, enough: Callable[[], bool]) -> None:
+    """Iterations, at least one, until `enough()` says so: what `Trainer.train` does, without its last evaluation."""
+    with trainer.precision.setting(), trainer.backend, phase("python"):
+        while True:
+            trainer.iterate(log)
+            log.step()
+            if enough():
+                break
+    synchronize(trainer.device)
+
+
+@contextmanager
+def keeping_threads() -> Iterator[None]:
+    """Afterwards the number of torch threads is what it was."""
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

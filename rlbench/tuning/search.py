@@ -1,87 +1,36 @@
-"""The search: from the best of a few starts, one slot after the other, races deciding; then a check that the winner learns the
-same as plain()."""
+"""The search: from the best of a few starts, one slot after the other, then pairs, races deciding."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
-from rlbench.envs.source import env_source
-from rlbench.machine import StealMeter, describe, resolve_device
+from rlbench.machine import StealMeter, describe
 from rlbench.progress import Progress
-from rlbench.results import Row, new_row
-from rlbench.speedups import Choices
-from rlbench.tuning.agreement import MOST, distance
+from rlbench.results import Row
 from rlbench.tuning.candidates import Space
-from rlbench.tuning.contender import Candidate, Contender
+from rlbench.tuning.contender import Candidate, Contender, TimeUp
+from rlbench.tuning.finish import FINAL_SHARE
+from rlbench.tuning.order import in_order, shares
+from rlbench.tuning.pairs import pairs
 from rlbench.tuning.race import Race, Standing
+from rlbench.tuning.tuned import row_of
 
-COMPILE_S = 40.0  # what a compiled variant must be expected to take; tried only where the budget has twice that
-FINAL_SHARE = 0.3  # of the budget, for the winner against plain()
+COMPILE_S = 40.0  # what a compiled variant must be expected to take before one was
+ROOM = 1.5  # times that must be left of the search for one to be tried
+AT_ONCE = 4  # pairs in a race
 
 
-@dataclass
-class Tuned:
-    """What was found.
+class Search:
+    """A search under way.
 
     Attributes:
-        choices, threads: the fastest that learns the same.
-        final: against plain() on the run's own threads, from the last race.
-        standings: of all races, in order; ratios are against the first of each race.
-        left_out: candidates that were not tried, and why.
-        rejected: those that did not learn what plain() learns: label and distance.
+        best: the fastest so far.
+        relative: of each candidate that was measured, its rate over plain()'s, through the races between them.
+        standings, rows, left_out: as in `Tuned`.
     """
 
-    choices: Choices
-    threads: int
-    config: Any
-    device: str
-    final: Standing
-    distance: float
-    standings: list[Standing] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-    rejected: list[tuple[str, float]] = field(default_factory=list)
-    seconds: float = 0.0
-    interrupted: bool = False
-    rows: list[Row] = field(default_factory=list)
-
-
-def tune(
-    config: Any,
-    env: Any = "CartPole-v1",
-    *,
-    device: str = "auto",
-    budget_s: float = 120.0,
-    slots: Sequence[str] | None = None,
-    statistical: bool = False,
-    threads: Sequence[int] | None = None,
-    block_s: float = 0.25,
-    progress: bool | None = None,
-    should_stop: Callable[[], bool] | None = None,
-    seed: int = 0,
-) -> Tuned:
-    """Search for about `budget_s` seconds; the last block may go beyond.
-
-    Args:
-        config, env, device: the training, as for `DQN` and `PPO`.
-        slots: those that may be changed; all where left out.
-        statistical: try variants that change numbers by more than rounding, such as lower precision; the check is left out then.
-        threads: numbers of torch threads to try; 1 and the physical cores where left out.
-        should_stop: asked between races; what is best so far is then checked and returned.
-
-    Raises ChoiceError for a slot that the trainer does not have.
-    """
-    where = resolve_device(device)
-    space = Space(config, env_source(env), where, slots=slots, statistical=statistical, threads=threads)
-    with Progress(round(budget_s), "tune", "s", progress) as bar:
-        return _Search(space, env, budget_s, block_s, bar, should_stop or (lambda: False), seed, statistical).run()
-
-
-class _Search:
     def __init__(
         self,
         space: Space,
@@ -90,161 +39,177 @@ class _Search:
         block_s: float,
         bar: Progress,
         should_stop: Callable[[], bool],
-        seed: int,
-        statistical: bool,
+        seed: int = 0,
+        on_row: Callable[[Row], None] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.space, self.env, self.block_s, self.bar = space, env, block_s, bar
-        self.should_stop, self.seed, self.statistical = should_stop, seed, statistical
-        self.begun, self.budget_s, self.shown = time.perf_counter(), budget_s, 0
-        self.search_ends = self.begun + (1 - FINAL_SHARE) * budget_s
-        self.own_threads = torch.get_num_threads()
+        self.clock = clock
+        self.space, self.env, self.block_s, self.bar, self.seed = space, env, block_s, bar, seed
+        self.asked_to_stop, self.on_row = should_stop, on_row or (lambda row: None)
+        self.begun, self.budget_s, self.shown = self.clock(), budget_s, 0
+        self.ends = self.begun + (1 - FINAL_SHARE) * budget_s
+        self.interrupted = False
+        self.plain = self.best = space.candidate(space.plain, space.own_threads)
+        self.relative: dict[tuple, tuple[Candidate, float]] = {self.plain.key: (self.plain, 1.0)}
+        self.lost: set[tuple] = set()  # not to be tried again
         self.contenders: dict[tuple, Contender] = {}
+        self.compile_s: dict[frozenset, float] = {}
         self.standings: list[Standing] = []
-        self.left_out: list[str] = []
+        self.rows: list[Row] = []
+        self.races, self.left_out = 0, []
         self.machine, self.meter = describe(steal_interval_s=0), StealMeter()
 
-    def run(self) -> Tuned:
-        interrupted = False
-        ranking = [self.space.candidate(self.space.plain, self.own_threads)]
+    def run(self) -> None:
         try:
-            ranking = self._starts()
-            ranking = self._climb(ranking)
-        except KeyboardInterrupt:
-            interrupted = True
-        try:
-            return self._finish(ranking, interrupted or self.should_stop())
-        finally:
-            torch.set_num_threads(self.own_threads)
-            for contender in self.contenders.values():
-                contender.close()
-
-    def _starts(self) -> list[Candidate]:
-        """plain(), fast(), and the loops, as far as they are free to be chosen."""
-        space, plain = self.space, self.space.plain
-        starts = [plain]
-        fast = Choices.fast(space.device).usable(space.config, space.device, space.source).to_dict()
-        named = space.of({**plain.to_dict(), **{slot: fast[slot] for slot in space.slots}})
-        apart = space.of({**plain.to_dict(), **{s: fast[s] for s in space.slots if s != "loop"}})
-        starts += [choices for choices in (named, apart) if choices is not None]
-        if "loop" in space.slots:
-            starts += list(space.neighbours(plain, "loop"))
-        return self._race([space.candidate(choices, self.own_threads) for choices in dict.fromkeys(starts)])
-
-    def _climb(self, ranking: list[Candidate]) -> list[Candidate]:
-        """Change one slot, or the threads, of the best; again from the start while a round brought something."""
-        changed = True
-        while changed and not self._time_up():
-            changed = False
-            for slot in [*self.space.slots, "threads"]:
-                if self._time_up():
+            self.race([self.space.candidate(choices, self.space.own_threads) for choices in self.space.starts()])
+            while not self.over():
+                alone = self._climb()
+                if not self._pairs(alone) and not self._naive():
                     break
-                best = ranking[0]
-                rivals = self._rivals(best, slot)
-                if not rivals:
-                    continue
-                found = self._race([best, *rivals])
-                if found[0].key != best.key:
-                    changed = True
-                ranking = [*found, *(each for each in ranking if each.key not in {c.key for c in found})]
-        return ranking
+        except KeyboardInterrupt:
+            self.interrupted = True
 
-    def _rivals(self, best: Candidate, slot: str) -> list[Candidate]:
+    def _climb(self) -> dict[tuple[str, str], float]:
+        """Change one slot, the threads or a chunk of the best; again while a round brought something.
+
+        Returns the ratio of each change that was no gain, over the best of its time, by slot and variant.
+        """
+        names = [*self.space.slots, "threads", "chunks"]
+        order, changed = in_order(names, self._shares()), True
+        alone: dict[tuple[str, str], float] = {}
+        while changed and not self.over():
+            changed, promise, alone = False, dict.fromkeys(order, 0.0), {}
+            for slot in order:
+                if self.over():
+                    break
+                best = self.best
+                for standing in self.race([best, *self._rivals(slot)])[1:]:
+                    if not standing.why_not:
+                        promise[slot] = max(promise[slot], standing.ratio)
+                        variant = standing.candidate.choices.to_dict().get(slot)
+                        if variant is not None:
+                            alone[slot, variant] = standing.ratio
+                changed = changed or self.best.key != best.key
+            order = sorted(order, key=promise.__getitem__, reverse=True)
+        return alone
+
+    def _shares(self) -> dict[str, float]:
+        """Of the phases of the best; nothing where it fails, which its next race will tell."""
+        try:
+            return shares(self.contender(self.best), self.block_s)
+        except Exception:
+            return {}
+
+    def _rivals(self, slot: str, naive: bool = False) -> list[Candidate]:
+        best, space = self.best, self.space
         if slot == "threads":
-            return [self.space.candidate(best.choices, n) for n in self.space.threads if n != best.threads]
-        seen = {standing.candidate.key for standing in self.standings if standing.dropped}
-        made = [self.space.candidate(choices, best.threads) for choices in self.space.neighbours(best.choices, slot)]
-        return [candidate for candidate in made if candidate.key not in seen]
+            made = [space.candidate(best.choices, n, best.config) for n in space.threads if n != best.threads]
+        elif slot == "chunks":
+            made = list(space.chunked(best))
+        else:
+            made = [space.candidate(c, best.threads, best.config) for c in space.neighbours(best.choices, slot, naive)]
+        return [candidate for candidate in made if candidate.key not in self.lost]
 
-    def _race(self, candidates: list[Candidate]) -> list[Candidate]:
-        """The candidates from the fastest to the slowest, the first of them where no difference was seen."""
-        affordable = [candidates[0], *(each for each in candidates[1:] if self._affordable(each))]
+    def _pairs(self, alone: dict[tuple[str, str], float]) -> bool:
+        """Change two slots of the best at once; whether one of the pairs was faster."""
+        best = self.best
+        fresh = [each for each in pairs(self.space, best, alone) if each.key not in self.relative]
+        for start in range(0, len(fresh), AT_ONCE):
+            if self.over():
+                break
+            self.race([best, *fresh[start : start + AT_ONCE]])
+            if self.best.key != best.key:
+                return True
+        return False
+
+    def _naive(self) -> bool:
+        """Change each slot of the best to what is slow as a rule; whether one of them was faster."""
+        best = self.best
+        for slot in self.space.slots:
+            if not self.over():
+                self.race([self.best, *self._rivals(slot, naive=True)])
+        return self.best.key != best.key
+
+    def race(self, candidates: Sequence[Candidate]) -> list[Standing]:
+        """Race them; the first stays the best where none is faster beyond doubt. Nothing for fewer than two."""
+        first = candidates[0]
+        affordable = [first, *(each for each in candidates[1:] if self._affordable(each))]
         if len(affordable) < 2:
-            return affordable
-        base, *others = (self._contender(each) for each in affordable)
-        standings = Race(base, others, block_s=self.block_s, seed=self.seed + len(self.standings)).run(self.search_ends)
-        self.standings += standings
-        self._show()
-        ran = [standing for standing in standings[1:] if not standing.why_not]
-        faster = [standing.candidate for standing in ran if standing.ratio > 1 and standing.low > 1]
-        rest = [standing.candidate for standing in ran if not (standing.ratio > 1 and standing.low > 1)]
-        return [*faster, base.candidate, *rest]
+            return []
+        base, *others = (self.contender(each) for each in affordable)
+        asked = {"should_stop": self.over, "on_block": self.show, "clock": self.clock}
+        race = Race(base, others, block_s=self.block_s, seed=self.seed + self.races, **asked)
+        try:
+            standings = race.run(self.ends, least=0)
+        except TimeUp:  # of the first, which had been closed
+            return []
+        except Exception as error:
+            if first.key == self.plain.key:
+                raise
+            self._lose(first, f"{type(error).__name__}: {error}")
+            return []
+        self.keep(standings)
+        above = self.relative[first.key][1]
+        for standing in standings[1:]:
+            if not standing.why_not:
+                self.relative[standing.candidate.key] = standing.candidate, above * standing.ratio
+            if standing.dropped or standing.why_not:
+                self.lost.add(standing.candidate.key)
+        self.best = next((s.candidate for s in standings[1:] if s.verdict == "faster"), first)
+        if self.best is not first:
+            self.lost.add(first.key)
+        for contender in (base, *others):
+            if contender.candidate.key not in (self.plain.key, self.best.key):
+                contender.close()
+        return standings
+
+    def _lose(self, candidate: Candidate, why: str) -> None:
+        """It was the best, and fails: the next best takes its place."""
+        self.left_out.append(f"{candidate.label}: {why}")
+        self.lost.add(candidate.key)
+        self.relative.pop(candidate.key, None)
+        self.contenders.pop(candidate.key).close()
+        self.best = max(self.relative.values(), key=lambda each: each[1])[0]
 
     def _affordable(self, candidate: Candidate) -> bool:
         """Whether compiling it fits what is left."""
-        if not candidate.compiles or candidate.key in self.contenders:
+        if not candidate.compiled or candidate.key in self.relative:
             return True
-        if self.search_ends - time.perf_counter() > 2 * COMPILE_S:
+        expected = self.compile_s.get(candidate.compiled, COMPILE_S)
+        if self.ends - self.clock() > ROOM * expected:
             return True
-        self.left_out.append(
-            f"{candidate.label}: compiling may take {COMPILE_S:.0f} s, and the budget has less than twice that"
-        )
+        what = ", ".join(f"{slot}={variant}" for slot, variant in sorted(candidate.compiled))
+        self.left_out.append(f"{what}: compiling may take {expected:.0f} s, and less than {ROOM:g} times that was left")
         return False
 
-    def _contender(self, candidate: Candidate) -> Contender:
+    def contender(self, candidate: Candidate) -> Contender:
         if candidate.key not in self.contenders:
-            self.contenders[candidate.key] = Contender(candidate, self.env, str(self.space.device))
+            made = self.contenders[candidate.key] = Contender(candidate, self.env, str(self.space.device))
+            made.give_up = self.over
         return self.contenders[candidate.key]
 
-    def _time_up(self) -> bool:
-        self._show()
-        return time.perf_counter() >= self.search_ends or self.should_stop()
+    def keep(self, standings: Sequence[Standing]) -> None:
+        """Note a race: its standings, what was compiled, and a row each."""
+        for standing in standings:
+            compiled = standing.candidate.compiled
+            if standing.compile_s:
+                self.compile_s[compiled] = max(standing.compile_s, self.compile_s.get(compiled, 0.0))
+            row = row_of(standing, self.space, self.races, standings[0], self.machine, self.meter)
+            self.standings.append(standing)
+            self.rows.append(row)
+            self.on_row(row)
+        self.races += 1
 
-    def _show(self) -> None:
-        now = min(round(time.perf_counter() - self.begun), round(self.budget_s))
-        self.bar.advance(now - self.shown)
+    def over(self) -> bool:
+        """Whether the search is to end: an interrupt, or the time."""
+        self.interrupted = self.interrupted or self.asked_to_stop()
+        return self.interrupted or self.clock() >= self.ends
+
+    def show(self) -> None:
+        now = min(round(self.clock() - self.begun), round(self.budget_s))
+        self.bar.advance(now - self.shown, f"best so far: {self.best.label}")
         self.shown = now
 
-    def _finish(self, ranking: list[Candidate], interrupted: bool) -> Tuned:
-        """The best that learns the same, against plain()."""
-        rejected: list[tuple[str, float]] = []
-        plain = self.space.candidate(self.space.plain, self.own_threads)
-        for best in [*ranking, plain]:
-            apart = 0.0 if self.statistical or best.choices == self.space.plain else self._distance(best)
-            if apart <= MOST:
-                break
-            rejected.append((best.label, apart))
-        base = self._contender(plain)
-        others = [] if best.key == plain.key else [self._contender(best)]
-        ends = max(self.begun + self.budget_s, time.perf_counter() + 6 * self.block_s)
-        final = Race(base, others, block_s=self.block_s, seed=self.seed + 1).run(ends, rounds=20, drop=False)[-1]
-        self._show()
-        tuned = Tuned(
-            *(best.choices, best.threads, self.space.config, str(self.space.device), final, apart),
-            *(self.standings, self.left_out, rejected, time.perf_counter() - self.begun, interrupted),
-        )
-        tuned.rows = [self._row(standing) for standing in [*self.standings, final]]
-        return tuned
-
-    def _distance(self, candidate: Candidate) -> float:
-        torch.set_num_threads(candidate.threads)
-        return distance(self.space.config, candidate.choices, self.space.plain, self.env, str(self.space.device))
-
-    def _row(self, standing: Standing) -> Row:
-        names = (
-            "rate",
-            "ratio",
-            "low",
-            "high",
-            "aa_low",
-            "aa_high",
-            "rounds",
-            "first_s",
-            "compile_s",
-            "dropped",
-            "why_not",
-        )
-        fields = {name: getattr(standing, name) for name in names}
-        fields |= {
-            "label": standing.candidate.label,
-            "verdict": standing.verdict,
-            "torch_threads": standing.candidate.threads,
-        }
-        fields["choices"] = self.space.in_use(standing.candidate.choices)
-        return new_row(
-            "tune",
-            device=self.space.device,
-            seeds=[self.space.config.seed],
-            machine=self.machine,
-            meter=self.meter,
-            **fields,
-        )
+    def close(self) -> None:
+        for contender in self.contenders.values():
+            contender.close()

@@ -87,3 +87,53 @@ def test_what_counts_may_be_something_else():
 def test_before_any_round():
     standing = Standing(Candidate(Choices.plain(), 1, None, {}), math.nan, math.nan, math.nan, math.nan, 1, 1, 0, 0, 0)
     assert standing.verdict == "too few rounds" and standing.candidate.label == "as it is"
+
+
+def test_the_grossly_slower_leave_early_and_at_once_where_their_blocks_last_long():
+    clock = Clock()
+    gross = Fake(clock, 10)
+    race(clock, Fake(clock, 100), gross, Fake(clock, 101)).run(math.inf, rounds=8)
+    assert gross.blocks == 2
+    long, honest = Fake(clock, 10), Fake.block
+    long.block = lambda seconds: (honest(long, 5 * seconds)[0], 10, 5 * seconds)
+    race(clock, Fake(clock, 100), long, Fake(clock, 101)).run(math.inf, rounds=8)
+    assert long.blocks == 1
+
+
+def test_nobody_leaves_for_a_difference_that_the_baseline_shows_against_itself():
+    clock = Clock()
+    noisy, slower = Fake(clock, 100, 60, 60, 100), Fake(clock, 75)
+    found = race(clock, noisy, slower).run(math.inf, rounds=4)
+    assert not found[1].dropped and found[1].aa_low < 0.7 < 1.4 < found[1].aa_high
+
+
+def test_a_clear_winner_ends_the_race():
+    clock = Clock()
+    found = race(clock, Fake(clock, 100), Fake(clock, 150)).run(math.inf, rounds=12)
+    assert found[1].rounds == 5 and found[1].verdict == "faster"
+
+
+def test_a_race_that_is_stopped_keeps_whole_rounds():
+    clock, blocks = Clock(), []
+    stopped = race(
+        clock,
+        Fake(clock, 100),
+        Fake(clock, 150),
+        should_stop=lambda: len(blocks) >= 8,
+        on_block=lambda: blocks.append(1),
+    )
+    assert stopped.run(math.inf)[1].rounds == 2, "eight blocks: two rounds of three, and two more"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "verdict"),
+    [
+        ((1.5, 1.2, 1.8, 0.7, 1.4), "faster"),
+        ((1.5, 0.9, 1.8, 0.9, 1.1), "no difference seen"),  # the interval has 1
+        ((1.3, 1.2, 1.4, 0.7, 1.4), "no difference seen"),  # inside the band
+        ((0.6, 0.5, 0.7, 0.8, 1.25), "slower"),
+        ((0.9, 0.8, 0.95, 0.8, 1.25), "no difference seen"),
+    ],
+)
+def test_verdicts_are_those_of_paired_timing(numbers, verdict):
+    assert Standing(Candidate(Choices.plain(), 1, None, {}), 1.0, *numbers, 5, 0, 0).verdict == verdict
