@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from rlbench.profiling.evidence import TrainerRun
 from rlbench.profiling.findings import Advice, Applied
 from rlbench.progress import Progress
-from rlbench.speedups import Choices
+from rlbench.speedups import SPEEDUPS, Choices
 from rlbench.tuning.contender import Candidate, Contender
 from rlbench.tuning.race import Race, Standing
 
@@ -23,13 +24,18 @@ LEARNT = "transitions learnt a second"
 def apply(
     run: TrainerRun,
     advice: Sequence[Advice],
-    env: Any,
+    env: Any = None,
     *,
     budget_s: float = 60.0,
     block_s: float = 0.25,
     progress: bool | None = None,
 ) -> tuple[Applied, ...]:
-    """Measure the top suggestions that have a choice, for about `budget_s` seconds in all; the order is that of the advice."""
+    """Measure the top suggestions that have a choice, for about `budget_s` seconds in all; the order is that of the advice.
+
+    Args:
+        env: as for the trainer; that of the run where left out.
+    """
+    env = run.source.given if env is None else env
     chosen = [each for each in advice if each.kind != "against" and each.choice][:TOP]
     if not chosen:
         return ()
@@ -55,8 +61,11 @@ def apply(
 def candidate_of(run: TrainerRun, choice: Mapping[str, Any], threads: int) -> Candidate:
     """The run with slots, settings or threads changed."""
     fields = {field.name for field in dataclasses.fields(run.config)}
-    settings = {name: value for name, value in choice.items() if name in fields}
-    slots = {name: value for name, value in choice.items() if name not in fields and name != "threads"}
+    slots = {n: value for n, value in choice.items() if n in SPEEDUPS and value in SPEEDUPS[n].variants}
+    settings = {n: value for n, value in choice.items() if n in fields and n not in slots}  # a name may be both
+    unknown = choice.keys() - slots.keys() - settings.keys() - {"threads"}
+    if unknown:
+        raise ValueError(f"neither a slot with that variant nor a setting nor threads: {', '.join(sorted(unknown))}")
     choices: Choices = run.choices.replace(**slots) if slots else run.choices
     return Candidate(choices, choice.get("threads", threads), run.config.replace(**settings), dict(choice))
 
@@ -64,7 +73,10 @@ def candidate_of(run: TrainerRun, choice: Mapping[str, Any], threads: int) -> Ca
 def _measure(
     run: TrainerRun, base: Contender, advice: Advice, env: Any, threads: int, seconds: float, block_s: float
 ) -> Applied:
-    other = Contender(candidate_of(run, advice.choice, threads), env, run.device)
+    try:
+        other = Contender(candidate_of(run, advice.choice, threads), env, run.device)
+    except ValueError as error:  # of settings and slots; more is found out when the trainer is made
+        return applied_of(advice, Standing(base.candidate, *[math.nan] * 6, 0, 0.0, 0.0, why_not=str(error)))
     rate = learnt if advice.metric == LEARNT else None
     race = Race(base, [other], block_s=block_s, rate=rate)
     try:
@@ -99,6 +111,6 @@ def _together(found: Sequence[Applied]) -> Advice | None:
     if len(helped) < 2:
         return None
     choice: dict[str, Any] = {}
-    for each in helped:
+    for each in sorted(helped, key=lambda applied: applied.ratio):  # where two want one slot, the better one has it
         choice |= each.choice
     return Advice("together", "option", "", "", "", None, None, choice=choice)
