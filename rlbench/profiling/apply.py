@@ -48,7 +48,7 @@ def apply(
             for suggestion in chosen:
                 found.append(_measure(run, base, suggestion, env, threads, each_s, block_s))
                 bar.advance(1, suggestion.name)
-            together = _together(found)
+            together = _together(run, found)
             if together is not None:
                 found.append(_measure(run, base, together, env, threads, each_s, block_s))
             bar.advance(1, "together")
@@ -105,12 +105,25 @@ def applied_of(advice: Advice, standing: Standing) -> Applied:
     )
 
 
-def _together(found: Sequence[Applied]) -> Advice | None:
-    """What helped, in one; settings that are another task to learn are left out. None for fewer than two."""
+def _together(run: TrainerRun, found: Sequence[Applied]) -> Advice | None:
+    """What helped, in one: the best, and what can be chosen beside it. None where that is one alone.
+
+    Settings that are another task to learn are left out.
+    """
     helped = [each for each in found if each.verdict == "faster" and not {"hidden", "batch_size"} & set(each.choice)]
-    if len(helped) < 2:
-        return None
-    choice: dict[str, Any] = {}
-    for each in sorted(helped, key=lambda applied: applied.ratio):  # where two want one slot, the better one has it
-        choice |= each.choice
-    return Advice("together", "option", "", "", "", None, None, choice=choice)
+    choice, parts = {}, 0
+    for each in sorted(helped, key=lambda applied: -applied.ratio):
+        both = {**each.choice, **choice}  # where two want one slot, the better one has it
+        if both != choice and _valid(run, both):
+            choice, parts = both, parts + 1
+    return Advice("together", "option", "", "", "", None, None, choice=choice) if parts > 1 else None
+
+
+def _valid(run: TrainerRun, choice: Mapping[str, Any]) -> bool:
+    """Whether a trainer would run by the choice."""
+    try:
+        candidate = candidate_of(run, choice, 1)
+        candidate.choices.check(run.trainer, candidate.config, run.device, run.source)
+    except ValueError:
+        return False
+    return True

@@ -6,7 +6,7 @@ import pytest
 
 from rlbench import Choices
 
-TUNE = ["tune", "dqn", "--budget", "4", "--slots", "optimizer,replay", "--try-threads", "1"]
+TUNE = ["tune", "dqn", "--budget", "3", "--slots", "optimizer,replay", "--try-threads", "1"]
 
 
 @pytest.fixture(autouse=True)

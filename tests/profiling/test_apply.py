@@ -101,10 +101,21 @@ def faster(name, choice, ratio=2.0):
 @pytest.mark.parametrize("name", ["hidden", "batch_size"])
 def test_another_task_to_learn_is_not_taken_into_all_together(name):
     fused = faster("b", {"optimizer": "fused"})
-    assert _together([faster("a", {name: 1}), fused]) is None
-    assert _together([fused, fused]).choice == {"optimizer": "fused"}
+    assert _together(RUN, [faster("a", {name: 1}), fused]) is None
+    assert _together(RUN, [fused, faster("c", {"replay": "deque"})]).choice == {"optimizer": "fused", "replay": "deque"}
+    assert _together(RUN, [fused, fused]) is None, "one change twice is one"
+
+
+def test_what_cannot_be_chosen_beside_the_best_is_left_out_of_all_together():
+    native = faster("whole_loop", {"loop": "native"}, 9.0)
+    assert _together(RUN, [faster("a", {"optimizer": "fused"}), native]) is None
+    threads = faster("threads", {"threads": 1}, 1.1)
+    assert _together(RUN, [faster("a", {"optimizer": "fused"}), threads, native]).choice == {
+        "loop": "native",
+        "threads": 1,
+    }
 
 
 def test_where_two_want_one_slot_the_better_one_has_it():
     both = [faster("a", {"optimizer": "fused"}, 3.0), faster("b", {"optimizer": "foreach", "replay": "deque"}, 2.0)]
-    assert _together(both).choice == {"optimizer": "fused", "replay": "deque"}
+    assert _together(RUN, both).choice == {"optimizer": "fused", "replay": "deque"}

@@ -85,7 +85,7 @@ def test_slots_of_long_phases_come_first():
 def test_a_small_search_on_real_trainings(tmp_path, config, env, slots):
     seen = []
     how = {"threads": [1], "block_s": 0.03, "progress": False, "on_row": seen.append}
-    tuned = tune(config, env, device="cpu", budget_s=4, slots=slots, **how)
+    tuned = tune(config, env, device="cpu", budget_s=2.5, slots=slots, **how)
     assert tuned.choices.explicit <= set(slots) and tuned.threads == torch.get_num_threads()
     assert tuned.final.rounds > 0 and tuned.distance <= MOST
     assert seen == tuned.rows and len(tuned.rows) == len(tuned.standings)
@@ -119,7 +119,7 @@ def test_a_planted_wrong_variant_is_rejected(config, monkeypatch):
 
     monkeypatch.setattr(Contender, "block", block)
     how = {"slots": ["optimizer"], "threads": [1], "block_s": 0.02, "progress": False}
-    tuned = tune(config, "CartPole-v1", device="cpu", budget_s=3, **how)
+    tuned = tune(config, "CartPole-v1", device="cpu", budget_s=2, **how)
     assert tuned.choices.optimizer != "fused" and tuned.rejected[0][0] == "optimizer=fused"
     assert tuned.rejected[0][1] > MOST and "optimizer=fused" in summary(tuned)
 
