@@ -68,7 +68,7 @@ class Session:
         self.counter, self.find, self.namespaces = counter, find, namespaces
         self.clock = RecordingClock()
         self.sampler = self._new_sampler()
-        self.counting, self.tracing = Counting(lambda: self.clock.phase), Tracing(device)
+        self.counting, self.tracing = Counting(lambda: self.clock.phase, device), Tracing(device)
         self.device_sampler = DeviceSampler(device)
         self.passes: list[Pass] = []  # those that were begun, in order
         self.steps = self.updates = 0  # by `counter`, in clock passes
