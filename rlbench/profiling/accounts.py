@@ -121,6 +121,44 @@ class Decisive(Timed):
             clock.reach(account.name)
 
 
+class Brief(Timed):
+    """A decisive phase while the clock looks away: timed and counted as ever, but no pieces are begun or named."""
+
+    __slots__ = ("is_border",)
+
+    def __init__(self, clock: RecordingClock, account: Account, name: str) -> None:
+        super().__init__(clock, account, name)
+        self.is_border = name != "reset"
+
+    def __enter__(self) -> None:
+        clock, account = self.clock, self.account
+        now = clock.now()
+        clock.top.ns += now - clock.border
+        clock.border = now
+        clock.stack.append(account)
+        clock.top = account
+
+    def __exit__(self, *exc: object) -> None:
+        clock, account = self.clock, self.account
+        stack = clock.stack
+        if len(stack) < 2:
+            return
+        now = clock.now()
+        account.ns += now - clock.border
+        clock.border = now
+        stack.pop()
+        clock.top = stack[-1]
+        if account in stack:
+            return
+        account.calls += 1
+        clock.last = account.name
+        if self.is_border:
+            account.steps += 1
+            clock.reach(account.name)
+        else:
+            account.resets += 1
+
+
 class Several:
     """One phase in several clocks, the outermost first: the innermost is left last, and it is the one that tells a border."""
 

@@ -1,7 +1,7 @@
 """The clock of a profile: phases that the code names, phases that are found unaided, and the gaps between those.
 
-What lies between phases is named by its neighbours: see `gaps.py`. A phase costs the clock about a microsecond, so that it may
-run through a training: one small object for each name, no checks on the way, a pause by coming back to what was counted before.
+What lies between phases is named by its neighbours: see `gaps.py`. A phase costs the clock about a microsecond: one small object
+for each name, no checks on the way, a pause by coming back to what was counted before.
 """
 
 from __future__ import annotations
@@ -9,17 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from types import TracebackType
 
 import torch
 
 from rlbench.phases import NOTHING, OTHER, Handles, PhaseClock, current
-from rlbench.profiling.accounts import Account, Decisive, Ranged, Several, Timed
+from rlbench.profiling.accounts import Account, Brief, Decisive, Ranged, Several, Timed
 from rlbench.profiling.gaps import ACTING, ENV, FORWARD, GAP, LEARNING, OPTIMIZER, PYTHON, TO_SPLIT, names_of
 from rlbench.profiling.totals import BORDERS, RESET, SHORT, UNSEEN, Totals, shown
 
 DECISIVE = ("backward", RESET, *BORDERS)
-PHASES_OF_THE_LOOP, RANGES, BORDERS_ALONE = "phases", "ranges", "borders"
 
 
 class RecordingClock(PhaseClock):
@@ -52,7 +50,7 @@ class RecordingClock(PhaseClock):
         self.accounts: dict[str, Account] = {}
         self.last = ""  # the decisive call before
         self._begun: list[AbstractContextManager] = []  # by a plain clock within this one
-        self.show(PHASES_OF_THE_LOOP)
+        self.show()
         self.clear()
 
     def clear(self) -> None:
@@ -64,15 +62,9 @@ class RecordingClock(PhaseClock):
         if len(self.stack) == 1:
             self.at_bottom()
 
-    def show(self, what: str) -> None:
-        """What is looked at: all phases, all of them and torch's profiler told, or the ends of steps alone."""
-        self.shows = what
-        makers = {
-            PHASES_OF_THE_LOOP: self._handle,
-            RANGES: lambda name: Ranged(self._handle(name), shown(name)),
-            BORDERS_ALONE: lambda name: NOTHING if name in SHORT else self._handle(name),
-        }
-        self.handles = Handles(makers[what])
+    def show(self, ranges: bool = False) -> None:
+        """What `phase` hands out from here on; with `ranges`, torch's profiler is told of them too."""
+        self.handles = Handles((lambda name: Ranged(self._handle(name), shown(name))) if ranges else self._handle)
 
     def account(self, name: str) -> Account:
         if name not in self.accounts:
@@ -87,10 +79,13 @@ class RecordingClock(PhaseClock):
     def _own(self, name: str) -> AbstractContextManager:
         if name == OTHER:
             raise ValueError(f"phase name {OTHER!r} is reserved for the time outside all phases; choose another")
+        if self.blind and name in SHORT:
+            return NOTHING
         if name in (ACTING, LEARNING):
             return Timed(self, None, name)
         if name in DECISIVE:
-            return Decisive(self, self.account(ENV if name == RESET else name), name)
+            kind = Brief if self.blind else Decisive
+            return kind(self, self.account(ENV if name == RESET else name), name)
         return Timed(self, self.account(name), name)
 
     def finding(self, name: str) -> AbstractContextManager:
@@ -111,26 +106,26 @@ class RecordingClock(PhaseClock):
             self.around += [clock] if isinstance(clock, RecordingClock) else []
             clock = clock.outer
         self.stack = [Account(GAP, free=True)]
-        self.show(PHASES_OF_THE_LOOP)
+        self.show()
         self._watch(True)
-        self.border = self.now()
         self.at_bottom()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.charge()
         self.stack = []
         current.clock = self.outer
 
     def charge(self) -> None:
         now = self.now()
-        self.top.ns += now - self.border
+        if self.stack and not self.at_border:
+            self.top.ns += now - self.border
         self.border = now
 
     def at_bottom(self) -> None:
-        self.stack[0] = self.top = gap = Account(GAP, free=True)
+        """Below all phases a new piece begins."""
+        self.stack[0] = gap = Account(GAP, free=True)
+        self.top = self.stack[-1]
         self.pieces.append(gap)
 
     def look_away(self) -> None:
@@ -138,7 +133,7 @@ class RecordingClock(PhaseClock):
         self.charge()
         self._drop_pieces(OTHER)
         self.blind, self._python_ns = True, self.account(PYTHON).ns
-        self.show(BORDERS_ALONE)
+        self.show()
 
     def look(self) -> None:
         """Time everything again."""
@@ -147,13 +142,12 @@ class RecordingClock(PhaseClock):
         python = self.account(PYTHON)
         self.account(UNSEEN).ns += python.ns - self._python_ns
         python.ns, self.blind = self._python_ns, False
-        self.show(PHASES_OF_THE_LOOP)
+        self.show()
 
     def _drop_pieces(self, name: str) -> None:
         self.account(name).ns += sum(piece.ns for piece in self.pieces)
         self.pieces = []
-        if len(self.stack) == 1:
-            self.at_bottom()
+        self.at_bottom()
 
     def resolve(self, reached: str) -> None:
         """Name the pieces since the last decisive call, now that the next one is known."""
@@ -185,22 +179,24 @@ class RecordingClock(PhaseClock):
                     clock._watch(True)
                     clock.border = clock.now()
 
+    def phases_seen(self) -> int:
+        """How many phases were entered so far."""
+        return sum(account.calls for account in self.accounts.values())
+
     def _watch(self, on: bool) -> None:
         """Start or stop the stopwatch."""
-        now = self.now()
         if self.paused or self.at_border:
             return
         if on:
-            self._watching = now
+            self._watching = self.border = self.now()
         else:
-            self.watched_ns += now - self._watching
+            self.charge()
+            self.watched_ns += self.border - self._watching
 
     def pause(self) -> None:
         """Keep what was counted so far, in the clocks around this one too: something slow is about to watch."""
         for clock in (self, *self.around):
             if not clock.paused:
-                if clock.stack:
-                    clock.charge()
                 clock._watch(False)
                 clock._kept, clock.paused = clock._totals(), True
 
@@ -243,7 +239,7 @@ class RecordingClock(PhaseClock):
 
     def _begin(self, name: str) -> None:
         """A plain clock within this one begins a phase."""
-        self._begun.append(self._own(name))
+        self._begun.append(self._handle(name))
         self._begun[-1].__enter__()
 
     def _end(self) -> None:

@@ -32,34 +32,17 @@ MARK = "_rlbench_found"
 
 
 def found(function: Callable, name: str) -> Callable:
-    """`function`, its calls counted as phase `name` where the code around has not said otherwise."""
+    """`function`, its calls counted as phase `name` where the code around has not said otherwise; quick within another."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return function(*args, **kwargs)
         clock = phases.current.clock
-        if clock is None or not clock.finds:
+        if clock is None or not clock.finds or not (clock.top.free or clock.around):
             return function(*args, **kwargs)
         with clock.finding(name):
             return function(*args, **kwargs)
-
-    setattr(call, MARK, True)
-    return call
-
-
-def found_forward(function: Callable) -> Callable:
-    """As `found`, quick for modules within modules."""
-
-    @functools.wraps(function)
-    def call(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling():
-            return function(self, *args, **kwargs)
-        clock = phases.current.clock
-        if clock is None or not clock.finds or not clock.top.free:
-            return function(self, *args, **kwargs)
-        with clock.finding("forward"):
-            return function(self, *args, **kwargs)
 
     setattr(call, MARK, True)
     return call
@@ -71,10 +54,12 @@ class Wrappers:
     def __init__(self) -> None:
         self.users = 0
         self._undo: list[tuple[Any, str, Any, Any]] = []  # holder, name, as it was, wrapped
+        self._module: tuple[Any, ...] = ()  # a module's call as it was, and wrapped
 
     def install(self, *namespaces: dict[str, Any]) -> None:
         """`namespaces`: where classes of the reader's are looked for, such as the globals of a script."""
         self.users += 1
+        self.wake()
         if self.users == 1:
             self._torch()
             build = builtins.__build_class__
@@ -95,10 +80,21 @@ class Wrappers:
             if vars(holder).get(name) is wrapped:  # else somebody wrapped it again; ours passes calls on
                 setattr(holder, name, before)
         self._undo.clear()
+        self._module = ()
+
+    def rest(self) -> None:
+        """The only user looks away: calls of modules, which are many, go their own way until `wake`."""
+        if self.users == 1 and vars(torch.nn.Module)["__call__"] is self._module[1]:
+            torch.nn.Module.__call__ = self._module[0]
+
+    def wake(self) -> None:
+        if self._module and vars(torch.nn.Module)["__call__"] is self._module[0]:
+            torch.nn.Module.__call__ = self._module[1]
 
     def _torch(self) -> None:
         optim = torch.optim.Optimizer
-        self._put(torch.nn.Module, "__call__", found_forward(torch.nn.Module.__call__))
+        self._put(torch.nn.Module, "__call__", found(torch.nn.Module.__call__, "forward"))
+        self._module = self._undo[-1][2:]
         self._put(torch.autograd, "backward", found(torch.autograd.backward, "backward"))
         self._put(torch.autograd, "grad", found(torch.autograd.grad, "backward"))
         self._put(optim, "__init__", self._making(optim.__init__))

@@ -10,15 +10,16 @@ A pass is begun and ended at the border of a step. It is over when it has seen e
 
 from __future__ import annotations
 
-import random
 import time
 from typing import Protocol
 
-from rlbench.profiling.clock import PHASES_OF_THE_LOOP, RANGES, RecordingClock
+from rlbench.profiling.clock import RecordingClock
 from rlbench.profiling.counting import Counting
+from rlbench.profiling.found import Wrappers
 from rlbench.profiling.sampler import Sampler
 from rlbench.profiling.thread_probe import ThreadProbing
 from rlbench.profiling.trace import Tracing
+from rlbench.profiling.windows import ALLOWANCE_S, Windows
 
 
 class Pass(Protocol):
@@ -74,43 +75,64 @@ class _Timed:
 class ClockPass(_Timed):
     """Until its time is up. The clock counts in no other pass.
 
-    In a loop of a few hundred microseconds a step the clock itself would take some percent. So it looks at all phases for a while
-    and then looks away for longer: envs and optimizers are timed all the same, the rest is split as it was while the clock
-    looked. Lengths vary, so that they fall in step with nothing.
+    It looks at all phases or looks away, as `windows` allows: envs and optimizers are timed all the same, the rest is split as it
+    was while the clock looked. A clock within others never looks away, since those cannot do so with it.
+
+    Args:
+        calls: of modules, where they are found unaided: left alone while the clock looks away.
     """
 
     name = "clock"
-    window_s, away = (0.02, 0.06), 2.0  # seconds it looks; how many times as long it looks away
+    # Seconds between two samples: at first and in windows; where it looks at all times; while it looks away.
+    often_s, seldom_s, away_s = 0.01, 0.02, 0.05
 
-    def __init__(self, clock: RecordingClock, sampler: Sampler, seconds: float, seed: int = 0) -> None:
+    def __init__(
+        self, clock: RecordingClock, sampler: Sampler, windows: Windows, seconds: float, calls: Wrappers | None = None
+    ) -> None:
         super().__init__(clock, seconds)
-        self.sampler, self.lengths = sampler, random.Random(seed)
-        self.looking = False
+        self.sampler, self.windows, self.calls = sampler, windows, calls
+        self.away = False  # whether it has looked away
 
     def start(self) -> None:
         super().start()
         self.end = self.begun + self.limit
         self.sampler.start()
         self.clock.resume()
-        self.looking = True
-        self._next_window()
         self.watched_before = self.clock.watched_ns
+        self._open(self.windows.look_s())
 
     def border(self) -> None:
         """Called only once a window is over."""
-        if not self.looking:
+        self._close()
+        away_s = 0.0 if self.clock.blind or self.clock.around else self.windows.away_s()
+        if away_s:
+            self.look_away()
+        else:
+            self.look()
+        self._open(away_s or self.windows.look_s())
+
+    def look_away(self) -> None:
+        self.away = True
+        self.clock.look_away()
+        if self.calls is not None:
+            self.calls.rest()
+        self.sampler.every(self.away_s)
+
+    def look(self) -> None:
+        """Look at all phases again."""
+        if self.clock.blind:
+            if self.calls is not None:
+                self.calls.wake()
             self.clock.look()
-        elif not self.clock.around:  # those cannot look away with this one
-            self.clock.look_away()
-        self.looking = not self.clock.blind
-        self._next_window()
+        often = self.away or self.windows.all_s < ALLOWANCE_S
+        self.sampler.every(self.often_s if often else self.seldom_s)
 
     def over(self) -> bool:
         return time.perf_counter() >= self.end
 
     def stop(self) -> bool:
-        if self.clock.blind:
-            self.clock.look()
+        self._close()
+        self.look()
         self.clock.pause()
         super().stop()
         self.spent = (self.clock.watched_ns - self.watched_before) / 1e9
@@ -118,10 +140,17 @@ class ClockPass(_Timed):
         self.sampler.stop()
         return True
 
-    def _next_window(self) -> None:
-        length = self.lengths.uniform(*self.window_s) * (1.0 if self.looking else self.away)
-        until = min(time.perf_counter() + length, self.end)
-        self.clock.wake = until * 1e9
+    def _open(self, seconds: float) -> None:
+        self.opened = time.perf_counter()
+        self.clock.wake = min(self.opened + seconds, self.end) * 1e9
+        self.phases_before = self.clock.phases_seen()
+
+    def _close(self) -> None:
+        seconds = time.perf_counter() - self.opened
+        if self.clock.blind:
+            self.windows.looked_away(seconds)
+        else:
+            self.windows.looked(seconds, self.clock.phases_seen() - self.phases_before)
 
 
 class WarmUpPass(ClockPass):
@@ -174,7 +203,7 @@ class TracePass(_Timed):
     def start(self) -> None:
         super().start()
         self.tracing.start()
-        self.clock.show(RANGES)
+        self.clock.show(ranges=True)
 
     def border(self) -> None:
         if self.clock.border_of == "env":
@@ -184,7 +213,7 @@ class TracePass(_Timed):
         return self.enough(self.steps_wanted, self.updates_wanted) or self.tracing.full or self.time_up()
 
     def stop(self) -> bool:
-        self.clock.show(PHASES_OF_THE_LOOP)
+        self.clock.show()
         self.tracing.stop()
         return super().stop()
 

@@ -10,8 +10,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from types import FrameType
+from collections.abc import Callable, Mapping
+from types import CodeType, FrameType
 
 from rlbench.profiling.frames import MACHINERY, forget_sources, function_phase, is_own, place_of, whose
 from rlbench.profiling.records import HotLine
@@ -19,10 +19,12 @@ from rlbench.profiling.records import HotLine
 # How soon the interpreter is handed over; Python's own is 0.005. While the sampler waits, whatever lets go of the interpreter
 # first, such as an operator of torch, is what it sees: the wait must be short against a step.
 SWITCH_S = 0.00005
+UNIT_S = 0.01  # a sample weighs 1 for so long that it stands for
 GAP = "gap"
 # What lies between calls, named by the sampler and by the clock.
 BETWEEN = ("store", "sample", "transfer", "python", "other")
 Key = tuple[str, int, str]  # file, line, function
+Stack = tuple[tuple[CodeType, int | None], ...]  # deepest first, with lines
 
 
 class _Haste:
@@ -58,8 +60,7 @@ class Sampler:
         thread_id: the thread's; the one that makes the sampler where left out.
 
     Attributes:
-        count: samples so far, `phases` by phase. `gaps` counts those that fell into "gap" by what functions on the stack are
-            named for, "" for none.
+        count: samples so far.
         cost_s: seconds that the sampler's thread worked.
     """
 
@@ -67,12 +68,9 @@ class Sampler:
         self.phase, self.interval_s = phase, interval_s
         self.thread_id = threading.get_ident() if thread_id is None else thread_id
         self.count, self.cost_s = 0, 0.0
-        self.gaps: Counter[str] = Counter()
-        self.phases: Counter[str] = Counter()
-        self._own: Counter[tuple[Key, str]] = Counter()
-        self._total: Counter[tuple[Key, str]] = Counter()
+        self._seen: Counter[tuple[str, Stack]] = Counter()  # what the samples weigh, by phase and stack
         self._thread: threading.Thread | None = None
-        self._done = threading.Event()
+        self._done, self._changed = threading.Event(), threading.Event()
         forget_sources()
 
     def start(self) -> None:
@@ -93,35 +91,59 @@ class Sampler:
             return
         thread, self._thread = self._thread, None
         self._done.set()
+        self._changed.set()
         try:
             thread.join()
         finally:
             _haste.end()
 
+    def every(self, seconds: float) -> None:
+        """Look so often from now on."""
+        if seconds != self.interval_s:
+            self.interval_s = seconds
+            self._changed.set()
+
     def _run(self, done: threading.Event) -> None:
-        while not done.wait(self.interval_s):
+        while not done.is_set():
+            if self._changed.wait(self.interval_s):
+                self._changed.clear()
+                continue
             start = time.thread_time()
             frame = sys._current_frames().get(self.thread_id)
             phase = self.phase()
             if frame is not None and phase:
-                self.look(frame, phase)
+                self.look(frame, phase, max(1, round(self.interval_s / UNIT_S)))
             del frame
             self.cost_s += time.thread_time() - start
 
-    def look(self, frame: FrameType | None, phase: str) -> None:
-        """Book one sample."""
-        stack = list(reader_lines(frame))
-        named = [function_phase(key[2]) for key in stack]
-        if phase == GAP:
-            phase = next((name for name in named if name), "")
-            self.gaps[phase] += 1
-            phase = phase or "python"
+    def look(self, frame: FrameType | None, phase: str, weight: int = 1) -> None:
+        """Book one sample; one that stands for a longer time weighs more."""
+        stack: list[tuple[CodeType, int]] = []
+        while frame is not None:
+            stack.append((frame.f_code, frame.f_lineno))
+            frame = frame.f_back
+        self._seen[phase, tuple(stack)] += weight
         self.count += 1
-        self.phases[phase] += 1
-        if stack:
-            self._own[stack[0], phase] += 1
-        for key in set(stack):
-            self._total[key, phase] += 1
+
+    @property
+    def phases(self) -> Counter[str]:
+        """What the samples weigh, by phase; in a gap by what a function on the stack is named for, else Python."""
+        found: Counter[str] = Counter()
+        for (phase, stack), weight in self._seen.items():
+            found[self._phase(phase, stack)] += weight
+        return found
+
+    @property
+    def gaps(self) -> Counter[str]:
+        """Of the samples that fell into a gap, what they weigh by what functions on the stack are named for, "" for none."""
+        found: Counter[str] = Counter()
+        for (phase, stack), weight in self._seen.items():
+            if phase == GAP:
+                found[named_for(stack)] += weight
+        return found
+
+    def _phase(self, phase: str, stack: Stack) -> str:
+        return (named_for(stack) or "python") if phase == GAP else phase
 
     def lines(self, shares: Mapping[str, float] | None = None, limit: int = 60) -> tuple[HotLine, ...]:
         """The lines that were seen most, by their own share, then by the total.
@@ -129,25 +151,40 @@ class Sampler:
         `shares`: of each phase by the clock. The sampler sees a phase that holds on to the interpreter less often than one that
         lets go of it; a sample then counts for the clock's share of its phase over the samples in that.
         """
-        return hot_lines(self._own, self._total, self._weights(shares), limit)
+        own: Counter[tuple[Key, str]] = Counter()
+        total: Counter[tuple[Key, str]] = Counter()
+        for (phase, stack), weight in self._seen.items():
+            lines, phase = reader_lines(stack), self._phase(phase, stack)
+            if lines:
+                own[lines[0], phase] += weight
+            for key in set(lines):
+                total[key, phase] += weight
+        return hot_lines(own, total, self._weights(shares), limit)
 
     def _weights(self, shares: Mapping[str, float] | None) -> dict[str, float]:
         """What one sample of each phase counts for."""
-        weights = dict.fromkeys(self.phases, 1 / self.count if self.count else 0.0)
-        for group in (BETWEEN, *((name,) for name in self.phases if name not in BETWEEN)):
-            seen, share = sum(self.phases[name] for name in group), sum((shares or {}).get(name, 0.0) for name in group)
+        phases = self.phases
+        weights = dict.fromkeys(phases, 1 / max(1, phases.total()))
+        for group in (BETWEEN, *((name,) for name in phases if name not in BETWEEN)):
+            seen, share = sum(phases[name] for name in group), sum((shares or {}).get(name, 0.0) for name in group)
             if seen and share:
                 weights |= dict.fromkeys(group, share / seen)
         return weights
 
 
-def reader_lines(frame: FrameType | None) -> Iterable[Key]:
+def reader_lines(stack: Stack) -> list[Key]:
     """The lines of a stack that are neither machinery nor the profiler's, deepest first."""
-    while frame is not None:
-        code = frame.f_code
-        if not is_own(code.co_filename) and whose(code.co_filename) != MACHINERY:
-            yield code.co_filename, frame.f_lineno or code.co_firstlineno, code.co_name
-        frame = frame.f_back
+    return [
+        (code.co_filename, line or code.co_firstlineno, code.co_name)
+        for code, line in stack
+        if not is_own(code.co_filename) and whose(code.co_filename) != MACHINERY
+    ]
+
+
+def named_for(stack: Stack) -> str:
+    """The phase that the deepest function is named for, of those that are named for any."""
+    named = (function_phase(function) for _, _, function in reader_lines(stack))
+    return next((name for name in named if name), "")
 
 
 def by_phase(samples: Mapping[tuple[Key, str], int], weights: Mapping[str, float]) -> dict[Key, dict[str, float]]:

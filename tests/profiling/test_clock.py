@@ -239,3 +239,71 @@ def test_named_phases_in_clocks_of_both_kinds(clock):
     assert plain.seconds == {"store": 2.0, "env": 1.0, "other": 0.0}
     assert outermost.totals.seconds({}) == {"store": 2.0, "env": 1.0, "other": 0.0}
     assert outermost.totals.steps == inner.totals.steps == 1
+
+
+def test_calls_within_calls_while_the_clock_looks_away(clock):
+    with recording(clock) as recorder, phase("python"):
+        recorder.look_away()
+        with phase("env"):
+            clock.seconds(1)
+            with phase("env"):  # a step within a step
+                clock.seconds(2)
+            with phase("mine"):  # named by the reader
+                clock.seconds(4)
+            with pytest.raises(KeyError), phase("transfer"):
+                raise KeyError
+        with pytest.raises(ZeroDivisionError), phase("update"):
+            clock.seconds(8)
+            raise ZeroDivisionError
+        clock.seconds(16)
+        recorder.look()
+        with phase("env"):
+            clock.seconds(32)
+    found = recorder.totals.seconds({})
+    assert found == {
+        "python": 0.0,
+        "env": 35.0,
+        "mine": 4.0,
+        "update": 8.0,
+        "other": 16.0,
+    }  # it saw nothing else to share
+    assert (recorder.totals.steps, recorder.totals.updates) == (2, 1)
+    assert recorder.totals.counts == {"python": 1, "env": 2, "mine": 1, "update": 1}
+    assert recorder.borders == {"env": 2, "optimizer": 1}
+
+
+def test_it_looks_again_in_the_middle_of_a_step(clock):
+    with recording(clock) as recorder:
+        dqn_iteration(recorder, clock)
+        recorder.look_away()
+        with recorder.finding("env"):
+            clock.seconds(1)
+            recorder.look()
+            clock.seconds(1)
+        clock.seconds(0.5)
+        call(recorder, clock, "forward", 1, grad=False)
+        call(recorder, clock, "env", 0)
+    found = recorder.totals.seconds({"sample": 1})
+    assert sum(found.values()) == pytest.approx(clock.now / 1e9)
+    assert found["env"] == 4.0 and recorder.totals.steps == 3
+
+
+def test_a_step_that_was_begun_before_the_clock_looked_away(clock):
+    with recording(clock) as recorder:
+        dqn_iteration(recorder, clock)
+        with recorder.finding("env"):
+            clock.seconds(1)
+            recorder.look_away()
+            clock.seconds(1)
+        dqn_iteration(recorder, clock)
+        recorder.look()
+    found = recorder.totals.seconds({"sample": 1})
+    assert sum(found.values()) == pytest.approx(clock.now / 1e9)
+    assert found["env"] == 6.0 and found["optimizer"] >= 32 and recorder.totals.steps == 3
+
+
+def test_a_plain_clock_within_two_others_tells_both(clock):
+    with recording(clock) as outermost, recording(clock) as around, PhaseClock(now=clock), phase("store"):
+        clock.seconds(2)
+    for recorder in (outermost, around):
+        assert recorder.totals.seconds({}) == {"store": 2.0, "other": 0.0}

@@ -113,6 +113,46 @@ def test_every_optimizer_counts_once_a_step(recorder):
     assert recorder.totals.updates == 4
 
 
+def test_calls_of_modules_rest_while_nobody_looks(recorder):
+    wrapped, net = nn.Module.__call__, network()
+    WRAPPERS.rest()
+    before = nn.Module.__call__
+    assert before is not wrapped
+    net(torch.ones(1, 2))
+    assert not recorder.totals.counts and not recorder.pieces[1:]
+    WRAPPERS.rest()
+    assert nn.Module.__call__ is before
+    WRAPPERS.install()  # somebody else looks
+    assert nn.Module.__call__ is wrapped
+    WRAPPERS.rest()
+    assert nn.Module.__call__ is wrapped
+    WRAPPERS.remove()
+    WRAPPERS.rest()
+    WRAPPERS.wake()
+    assert nn.Module.__call__ is wrapped
+    net(torch.ones(1, 2))
+    with recorder.finding("env"):
+        pass
+    assert recorder.totals.counts == {"action": 1, "env": 1}
+
+
+def test_what_the_reader_wrapped_meanwhile_is_left_alone(monkeypatch):
+    original = nn.Module.__call__
+
+    def own(self, *args, **kwargs):
+        return original(self, *args, **kwargs)
+
+    WRAPPERS.install()
+    WRAPPERS.rest()
+    monkeypatch.setattr(nn.Module, "__call__", own)
+    WRAPPERS.wake()
+    assert nn.Module.__call__ is own
+    WRAPPERS.remove()
+    assert nn.Module.__call__ is own
+    monkeypatch.undo()
+    assert nn.Module.__call__ is original
+
+
 def test_gradients_by_grad_are_backward(recorder):
     net = network()
     torch.autograd.grad(net(torch.ones(1, 2)).sum(), list(net.parameters()))

@@ -2,6 +2,7 @@ import sys
 import threading
 import time
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -54,11 +55,17 @@ def test_recursion_counts_a_line_once():
     assert max(line.total for line in sampler.lines()) == 1.0
 
 
+class Code(NamedTuple):
+    co_filename: str
+    co_name: str
+    co_firstlineno: int
+
+
 def planted(*lines):
     """A stack of frames, the deepest first, of (file, line, function)."""
     frame = None
     for file, line, function in reversed(lines):
-        code = SimpleNamespace(co_filename=file, co_name=function, co_firstlineno=1)
+        code = Code(file, function, 1)
         frame = SimpleNamespace(f_code=code, f_lineno=line, f_back=frame)
     return frame
 
