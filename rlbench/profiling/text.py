@@ -99,7 +99,7 @@ def promise(advice: Advice) -> str:
 
 def against_ratio(advice: Advice) -> str:
     gain = advice.predicted_gain
-    return f" [predicted {gain:.2f}x]" if gain is not None and gain < 0.995 else ""
+    return f" [predicted {gain:.2f}x]" if gain is not None and 0.005 <= gain < 0.995 else ""
 
 
 def _phases(report: Report) -> str:

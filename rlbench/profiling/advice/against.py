@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rlbench.profiling.advice.envs import env_phase
 from rlbench.profiling.advice.gains import duration
 from rlbench.profiling.advice.scopes import Scopes
@@ -11,7 +13,9 @@ from rlbench.profiling.findings import Advice
 LAUNCH_S = 5e-6  # to start one operator on a GPU from Python, as commonly measured; not measured here
 PIPE_S = 1e-4  # there and back through a pipe to a worker process
 COMPILE_S = 15.0  # to compile an update the first time
-UPDATE = ("forward", "backward", "optimizer")
+PARTS = ("forward", "backward", "optimizer")
+UPDATE = (*PARTS, "update")
+UNCOMPILED = ("eager", "native")  # variants of an update
 
 
 def against(evidence: Evidence, scopes: Scopes) -> list[Advice]:
@@ -29,7 +33,10 @@ def against(evidence: Evidence, scopes: Scopes) -> list[Advice]:
 
 
 def _gpu(evidence: Evidence) -> list[Advice]:
-    rows = [row for row in evidence.light if row.phase in ("action", *UPDATE)]
+    """Where each operator is called on its own: nothing is known of those within a fused or compiled call."""
+    if evidence.share("update", "iterations"):
+        return []
+    rows = [row for row in evidence.light if row.phase in ("action", *PARTS)]
     seconds, operators = sum(row.seconds for row in rows), sum(row.ops for row in rows)
     least = operators * LAUNCH_S
     if evidence.device != "cpu" or not seconds or least < seconds:
@@ -83,21 +90,25 @@ def _pinning(evidence: Evidence) -> list[Advice]:
 
 
 def _compile(evidence: Evidence) -> list[Advice]:
-    config = getattr(evidence.run, "config", None)
-    if config is None or not evidence.updates:
+    """Where updates have a time of their own and are not compiled yet."""
+    run, share = evidence.run, evidence.share(*UPDATE)
+    if run is None or not share:
         return []
-    updates = config.total_timesteps / config.num_envs * evidence.updates / evidence.steps
-    whole = updates * evidence.share(*UPDATE) * evidence.seconds / evidence.updates
-    if whole > 2 * COMPILE_S:
+    config, slots = run.config, run.choices.to_dict()
+    if slots["update" if run.trainer == "dqn" else "ppo_update"] not in UNCOMPILED:
+        return []
+    training = config.total_timesteps / config.num_envs * evidence.seconds / evidence.steps
+    updates = training * share
+    if updates > 2 * COMPILE_S:
         return []
     return [
         _no(
             "no_compile_for_a_short_run",
             "torch.compile would not pay in a run this short.",
-            f"All forward, backward and optimizer of the whole training take {duration(whole)}; compiling takes about "
-            f"{duration(COMPILE_S)} before the first update.",
+            f"All updates of the whole training take {duration(updates)}; compiling takes about {duration(COMPILE_S)} before the "
+            "first of them, and seldom more than halves them.",
             "Eager or native updates; compile for runs of many minutes.",
-            (whole + 1e-9) / (whole / 2 + COMPILE_S),
+            training / (training - updates / 2 + COMPILE_S),
             "08",
         )
     ]
@@ -110,7 +121,7 @@ def _threads(evidence: Evidence) -> list[Advice]:
     more = [
         number
         for number in probe.seconds
-        if number > probe.now and probe.seconds[number] > 1.05 * probe.seconds[probe.now]
+        if number > probe.now and 1.05 * probe.seconds[probe.now] < probe.seconds[number] < math.inf
     ]
     return [
         _no(
