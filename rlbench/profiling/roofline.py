@@ -61,7 +61,8 @@ def roofline(report: Report | Evidence) -> Figure:
         marks.append((*at, f"{row.phase} {100 * row.share:.{0 if row.share >= 0.1 else 1}f} %"))
     axis.set_xlabel("operations for each byte moved")
     axis.set_ylabel(f"{prefix}FLOP/s: operations of matrix products a second")
-    axis.set_title(f"{evidence.name}: its phases under the roofs of\n{_where(evidence)}", fontsize=10, loc="left")
+    title = f"{evidence.name}: its phases under the roofs of\n{_where(evidence)}"
+    axis.set_title(title.replace("$", r"\$"), fontsize=10, loc="left")  # else read as mathematics
     figure.supxlabel("\n".join(_notes(evidence, rows)), x=0.01, ha="left", fontsize=8, color=DARK)
     label_marks(axis, marks)
     return figure
