@@ -7,6 +7,7 @@ from typing import Any
 
 from rlbench.profiling.advice.gains import duration, percent
 from rlbench.profiling.findings import Advice, Applied
+from rlbench.profiling.light import ALL
 from rlbench.profiling.records import TITLES
 from rlbench.profiling.report import Report
 from rlbench.profiling.text import promise
@@ -80,9 +81,10 @@ def price(report: Report) -> str:
         )
     for name, seen in (("counting", evidence.counted), ("the trace", evidence.trace)):
         if seen is not None and seen.slowdown:
-            parts.append(
-                f"{name} {seen.slowdown:.1f} times the time of {seen.steps} steps, {duration(seen.seconds)} in all"
+            pace = (
+                f"{seen.slowdown:.1f} times the time of" if seen.slowdown >= 1.05 else "no slower within the noise over"
             )
+            parts.append(f"{name} {pace} {seen.steps} steps, {duration(seen.seconds)} in all")
     return f"Watching cost: {'; '.join(parts)}." if parts else "What watching cost was not measured."
 
 
@@ -100,9 +102,9 @@ def waits(report: Report) -> str:
 
 def light(report: Report) -> str:
     """How much of the time is explained by what the machine must at least do."""
-    if not report.evidence.light:
+    whole = next((row for row in report.evidence.light if row.phase == ALL), None)
+    if whole is None:
         return "The speed of light was not measured."
-    whole = report.evidence.light[-1]
     return (
         f"A step takes {duration(whole.seconds)}; its arithmetic, its bytes and the calls of its operators must take "
         f"{duration(whole.floor_s)} on this machine, {percent(whole.share)} of that, set by {whole.bound}."

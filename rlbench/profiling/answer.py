@@ -30,16 +30,17 @@ def sentences(evidence: Evidence, advice: Sequence[Advice]) -> tuple[str, ...]:
 
 
 def _largest(top: PhaseTime, evidence: Evidence) -> str:
+    text = f"Most of the time, {percent(top.share)}, goes into {_name(top)}"
+    parts = [phase for phase in evidence.phases if phase.part_of == top.name]
+    if parts:  # the call is most of the run: what the run would be without it says nothing
+        part = max(parts, key=lambda phase: phase.share)
+        return (
+            f"{text}, many parts in one call. The largest of them is {_name(part)}, {percent(part.share)} of a second run "
+            f"{parts_from(top.name)}."
+        )
     most = bound(top.share)
     limit = f"at most {most:.2f} times as fast" if most < LARGEST else "faster without a bound"
-    parts = [phase for phase in evidence.phases if phase.part_of == top.name]
-    text = f"Most of the time, {percent(top.share)}, goes into {_name(top)}; without it the run would be {limit}."
-    if parts:
-        part = max(parts, key=lambda phase: phase.share)
-        text += (
-            f" The largest of its parts is {_name(part)}, {percent(part.share)} of a second run {parts_from(top.name)}."
-        )
-    return text
+    return f"{text}; without it the run would be {limit}."
 
 
 def _name(phase: PhaseTime) -> str:

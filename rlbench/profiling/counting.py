@@ -12,7 +12,7 @@ is heard beside it: it confirms them, and what it alone knows, such as a copy fr
 waits such as `torch.cuda.synchronize()` are no calls of a tensor and are not seen.
 
 What `torch.compile` has compiled runs uncompiled meanwhile, so that all of it is seen: its operators are more and smaller than
-when it is compiled. Captured graphs and native code are one call, or none.
+when it is compiled, and it is said in which phases. Captured graphs and native code are one call, or none.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rlbench.profiling.host_copies import HostCopies, says_host
 from rlbench.profiling.operators import Arithmetic
 from rlbench.profiling.records import Counted, OpLine, Sync
 from rlbench.profiling.sync_debug import SyncDebug
-from rlbench.profiling.uncompiled import Uncompiled
+from rlbench.profiling.uncompiled import Uncompiled, is_compiled
 
 Key = tuple[str, int, str]  # file, line, function
 
@@ -47,12 +47,18 @@ class Counting:
     Args:
         phase: where the thread is now.
         device: what the code computes on.
+
+    Attributes:
+        counter: env steps and updates so far, where a call hides its steps.
     """
 
     def __init__(self, phase: Callable[[], str], device: str | torch.device = "cpu") -> None:
         self.phase, self.device = phase, torch.device(device)
         self.on_device = self.device.type == "cuda"
         self.steps = self.updates = 0
+        self.counter: Callable[[], tuple[int, int]] | None = None
+        self._by_counter = 0, 0
+        self.uncompiled: set[str] = set()  # phases
         self.seconds = 0.0
         self.syncs: Counter[tuple[Key, str, str]] = Counter()  # by line, call and phase
         self.waits: Counter[tuple[Key, str, str]] = Counter()  # seconds
@@ -79,6 +85,7 @@ class Counting:
         mode_stacks.put_functions(self._modes[0])
         mode_stacks.put_operators(self._modes[1])
         self._running = True
+        self._read_counter(-1)
         self._begun = time.perf_counter()
 
     def stop(self) -> bool:
@@ -91,17 +98,14 @@ class Counting:
         # ended within, or torch would go on looking for it.
         around = torch.is_inference_mode_enabled(), transforms()
         here = threading.get_ident() == self._thread
-        if (
-            not here
-            or around != (self._in_inference, self._transforms)
-            or not self._seen()
-            or not self._uncompiled.stop()
-        ):
+        same = here and around == (self._in_inference, self._transforms)
+        if not (same and self._seen() and self._uncompiled.stop()):
             return False
         self.seconds += time.perf_counter() - self._begun
         mode_stacks.take_operators(self._modes[1])
         mode_stacks.take_functions(self._modes[0])
         self._running = False
+        self._read_counter(1)
         if self._debug is not None:
             self._debug.stop()
         return True
@@ -127,11 +131,10 @@ class Counting:
 
     def counted(self, seconds_per_step: float | None) -> Counted:
         """What was counted. `seconds_per_step`: what a step takes when nobody counts, None if unknown."""
-        steps = max(self.steps or self.updates, 1)
+        steps = max(self.seen[0] or self.seen[1], 1)
         usual = steps * seconds_per_step if seconds_per_step else None
         return Counted(
-            self.steps,
-            self.updates,
+            *self.seen,
             self.seconds,
             self.seconds / usual if usual else None,
             tuple(self._sync(booked, count, steps) for booked, count in self.syncs.most_common()),
@@ -141,7 +144,18 @@ class Counting:
             ),
             self.arithmetic.products(),
             self.arithmetic.work(),
+            tuple(sorted(self.uncompiled)),
         )
+
+    @property
+    def seen(self) -> tuple[int, int]:
+        """Steps and updates: as they were told, or by the counter where no single step was told of."""
+        return self._by_counter if self._by_counter[0] > 0 and not self.steps else (self.steps, self.updates)
+
+    def _read_counter(self, sign: int) -> None:
+        if self.counter is not None:
+            told = zip(self._by_counter, self.counter(), strict=True)
+            self._by_counter = tuple(before + sign * now for before, now in told)
 
     def _sync(self, booked: tuple[Key, str, str], count: int, steps: int) -> Sync:
         key, call, phase = booked
@@ -187,6 +201,8 @@ class Counting:
         phase = self.phase()
         if self.arithmetic.book(operator, args, kwargs, result, phase):
             self.operators[key_of(self._frame()), phase] += 1
+            if phase not in self.uncompiled and is_compiled(sys._getframe(1)):
+                self.uncompiled.add(phase)
 
     def follow(self, function: Any, args: tuple, kwargs: dict, result: Any) -> None:
         """Keep in mind what was brought to the host. On the CPU `.to("cpu")` is a wait only where the line says "cpu": a device

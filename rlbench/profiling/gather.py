@@ -132,7 +132,7 @@ def _counted(session: Session, phases: Sequence[PhaseTime], steps: int, updates:
     done = session.of("counting")
     if done is None or not (done.steps or done.updates):
         return None
-    counted = session.counting.counted(_seconds_a_step(phases, steps, updates, done.steps, done.updates))
+    counted = session.counting.counted(_seconds_a_step(phases, steps, updates, *session.counting.seen))
     if not (steps and updates and counted.steps and counted.updates):
         return counted
     factor = (updates / steps) / (counted.updates / counted.steps)

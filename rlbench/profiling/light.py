@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -10,6 +11,7 @@ from rlbench.profiling.limits import Light, Peaks
 from rlbench.profiling.records import Counted, PhaseTime, Work
 
 ALL = "all phases"
+NOISE = 1.25  # a floor may exceed the time by this much, by what peaks vary
 ARITHMETIC, MEMORY, LAUNCHES = "arithmetic", "memory", "launches"
 
 
@@ -32,6 +34,9 @@ def speed_of_light(
     - launches: operators times the smallest operator called from C++, Python's part left out. Operators are taken to be called
       one after another.
 
+    What ran uncompiled to be counted starts fewer operators and moves fewer bytes in the run itself: there arithmetic alone is a
+    bound. A phase whose floor is clearly above its time has no row: its work was not counted in the run that was on the clock.
+
     On CUDA the host queues kernels and goes on, so that they may run while another phase is on the clock: there a phase's floor
     is its launches alone, and arithmetic and memory bound all phases together.
 
@@ -48,16 +53,30 @@ def speed_of_light(
     work = _a_step(counted, extra_work)
     rounded = {product.phase for product in counted.products if product.convolution} if counted else set()
     rates = {name: _rate(peaks, of.dtype, name in rounded) for name, of in work.items()}
+    compiled = _compiled(counted)
     on_device = peaks.device.startswith("cuda")
     rows = [
-        _row(name, [work[name]], spent[name], peaks, rates, waits=not on_device)
+        _row(name, [work[name]], spent[name], peaks, rates, compiled, waits=not on_device)
         for name in spent
         if name in work and spent[name] > 0
     ]
     total = sum(spent.values())
     if not rows or not total:
         return ()
-    return (*rows, _row(ALL, list(work.values()), total, peaks, rates, waits=True))
+    impossible = {row.phase for row in rows if row.share > NOISE}
+    left = [each for name, each in work.items() if name not in impossible]
+    rows.append(_row(ALL, left, total, peaks, rates, compiled, waits=True))
+    return tuple(_capped(row) for row in rows if row.floor_s and row.share <= NOISE)
+
+
+def _capped(row: Light) -> Light:
+    return replace(row, floor_s=min(row.floor_s, row.seconds), share=min(row.share, 1.0))
+
+
+def _compiled(counted: Counted | None) -> set[str]:
+    """Phases that run compiled: backward does where forward does."""
+    names = set(counted.uncompiled) if counted else set()
+    return names | ({"backward"} if "forward" in names else set())
 
 
 class _Work:
@@ -81,14 +100,21 @@ def _a_step(counted: Counted | None, extra_work: Sequence[Work]) -> dict[str, _W
 
 
 def _row(
-    name: str, work: Sequence[_Work], seconds: float, peaks: Peaks, rates: Mapping[str, float], waits: bool
+    name: str,
+    work: Sequence[_Work],
+    seconds: float,
+    peaks: Peaks,
+    rates: Mapping[str, float],
+    compiled: Collection[str],
+    waits: bool,
 ) -> Light:
     """`waits`: what was queued is done when this time is over."""
     flops, moved, ops = (sum(getattr(each, what) for each in work) for what in ("flops", "bytes", "ops"))
-    floors = {LAUNCHES: ops * (peaks.least_s or peaks.launch_s)}
+    as_counted = [each for each in work if each.phase not in compiled]
+    floors = {LAUNCHES: sum(each.ops for each in as_counted) * (peaks.least_s or peaks.launch_s)}
     if waits:
         floors[ARITHMETIC] = sum(each.flops / rates[each.phase] for each in work)
-        floors[MEMORY] = moved / (peaks.cache or peaks.copy)
+        floors[MEMORY] = sum(each.bytes for each in as_counted) / (peaks.cache or peaks.copy)
     bound = max(floors, key=lambda which: floors[which])
     return Light(name, flops, moved, ops, seconds, floors[bound], bound, floors[bound] / seconds)
 

@@ -16,7 +16,7 @@ from rlbench.profiling.page_parts import table
 from rlbench.profiling.records import Place
 from rlbench.profiling.roofline import has_roofline, roofline
 from rlbench.profiling.text_parts import shortened
-from rlbench.profiling.text_tables import counted_over, how
+from rlbench.profiling.text_tables import counted_over, how, often
 
 if TYPE_CHECKING:
     from rlbench.profiling.report import Report
@@ -33,7 +33,7 @@ def syncs_html(report: Report) -> str:
         return titled("Synchronisations", _say(f"None, {counted_over(counted)}."))
     rows = [
         (
-            f"{s.per_step:.2f}" if counted.steps else s.count,
+            often(s.per_step) if counted.steps else s.count,
             s.call,
             *_line(s.place),
             s.phase,
@@ -57,9 +57,7 @@ def op_lines_html(report: Report) -> str:
     counted = report.evidence.counted
     if counted is None or not counted.op_lines:
         return ""
-    rows = [
-        (f"{x.per_step:.1f}" if counted.steps else x.ops, *_line(x.place), x.phase) for x in counted.op_lines[:ROWS]
-    ]
+    rows = [(often(x.per_step) if counted.steps else x.ops, *_line(x.place), x.phase) for x in counted.op_lines[:ROWS]]
     head = ("a step" if counted.steps else "count", "where", "source", "phase")
     return titled("Lines that start most operators", table(head, rows, numbers=(0,), coded=(2,)))
 

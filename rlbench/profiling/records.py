@@ -135,6 +135,7 @@ class Counted:
 
     Attributes:
         seconds: how long it took, `slowdown` how many times longer than the same steps take without it (None if unknown).
+        uncompiled: phases in which functions ran uncompiled to be counted: operators and bytes there are more than in the run.
     """
 
     steps: int
@@ -145,6 +146,7 @@ class Counted:
     op_lines: tuple[OpLine, ...]
     products: tuple[Product, ...]
     work: tuple[Work, ...]
+    uncompiled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

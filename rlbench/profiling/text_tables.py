@@ -26,7 +26,7 @@ def syncs_text(report: Report) -> str:
         return f"Synchronisations: none, {counted_over(counted)}."
     rows = [
         (
-            f"{s.per_step:.2f}" if counted.steps else s.count,
+            often(s.per_step) if counted.steps else s.count,
             s.call,
             f"{s.place.file}:{s.place.line}",
             s.place.source,
@@ -41,10 +41,15 @@ def syncs_text(report: Report) -> str:
     return titled(title, [*table(head, rows, cut=(2, 3)), *_left_out(len(counted.syncs))])
 
 
+def often(per_step: float) -> str:
+    """Times a step; what is rare is not shown as never."""
+    return f"{per_step:.2f}" if per_step >= 0.005 else f"{per_step:.1g}"
+
+
 def counted_over(counted: Counted) -> str:
     """A fused call hides its steps from the count."""
     if counted.steps:
-        return f"counted over {counted.steps} steps"
+        return f"counted over {counted.steps:,} steps"
     return f"counted for {duration(counted.seconds)}, in which no single step was seen"
 
 
@@ -153,6 +158,13 @@ def _measured(applied: Applied) -> tuple[str, str]:
     return ratio, f"[{applied.aa_low:.2f}, {applied.aa_high:.2f}]"
 
 
+def slower(slowdown: float | None) -> str:
+    """What watching did to the pace; at less than 1.05 times blocks of the same run differ by as much."""
+    if not slowdown:
+        return ""
+    return f", {slowdown:.1f} times as slow" if slowdown >= 1.05 else ", no slower within the noise"
+
+
 def how_text(report: Report) -> str:
     """How long each pass was, and what it cost."""
     return fill(" ".join(how(report)))
@@ -168,6 +180,7 @@ def how(report: Report) -> list[str]:
         )
     for name, seen in (("Counting", evidence.counted), ("Trace", evidence.trace)):
         if seen is not None:
-            slower = f", {seen.slowdown:.1f} times as slow" if seen.slowdown else ""
-            said.append(f"{name}: {seen.steps} steps in {seen.seconds:.2f} s{slower}.")
+            seen_steps = f"{seen.steps:,} steps in {seen.seconds:.2f} s"
+            hidden = f"{seen.seconds:.2f} s, in which no single step was seen"
+            said.append(f"{name}: {seen_steps if seen.steps else hidden}{slower(seen.slowdown)}.")
     return [*said, "The passes took turns; times come from the clock alone."]

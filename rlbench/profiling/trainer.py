@@ -18,6 +18,10 @@ from rlbench.speedups import Choices
 from rlbench.trainers.make import make_trainer
 
 FUSED = ("iterations", "update")  # phases that are many parts in one call
+NATIVE = (
+    "The loop is native code, which starts no operators that could be counted: its arithmetic is that of the layers' sizes, its "
+    "bytes are not measured."
+)
 PARTS_SHARE = 0.25  # of the time, for the run that shows a fused call's parts
 
 
@@ -80,6 +84,7 @@ class _Watched:
         with Session(
             self.trainer.device, plan, deadline_s=seconds, over=stop, counter=self.count, find=False
         ) as session:
+            session.counting.counter = self.count
             while not self.over:
                 if trainings:
                     self._renew(trainings)
@@ -92,6 +97,8 @@ class _Watched:
             self.notes.append(f"Profiled env steps 0 to {done:,} of {total:,}.")
         else:
             self.notes.append(f"Profiled {trainings} trainings of {total:,} env steps, each with a seed of its own.")
+        if self.trainer.choices.loop == "native" and session.clock.totals.counts.get("iterations"):
+            self.notes.append(NATIVE)
         return session
 
     def _renew(self, trainings: int) -> None:

@@ -7,8 +7,12 @@ and one that is called under a mode for the first time would never be compiled a
 from __future__ import annotations
 
 import contextlib
+from types import FrameType
 
 import torch
+
+DYNAMO = ("torch/_dynamo/eval_frame.py", r"torch\_dynamo\eval_frame.py")
+WRAPPER = "compile_wrapper"  # torch's function around one that was handed to `torch.compile`, whether it is compiled now or not
 
 
 class Uncompiled:
@@ -31,3 +35,12 @@ class Uncompiled:
                 return False
             self._stance = None
         return True
+
+
+def is_compiled(frame: FrameType | None) -> bool:
+    """Whether it lies within a function that would run compiled otherwise."""
+    while frame is not None:
+        if frame.f_code.co_name == WRAPPER and frame.f_code.co_filename.endswith(DYNAMO):
+            return True
+        frame = frame.f_back
+    return False

@@ -38,7 +38,7 @@ class NativeLoop:
         with phase("iterations"):
             counts = {"iterations": plan.iterations, "updates": plan.updates}
             ran = self.native.run(plan.operation, plan.argument, trainer.env_steps, **counts)
-        trainer.follow(plan)
+            trainer.follow(plan)  # so that counters are up to date where the phase ends
         arrays, ended = self.native.arrays, np.array([each for _, each, _ in ran.episodes])
         good = finite(arrays["returns"]) and finite(arrays["obs"]) and finite(ended)
         check_outcome(good, trainer.collector.name, trainer.env_steps)

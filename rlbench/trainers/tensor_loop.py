@@ -48,9 +48,9 @@ class TensorLoop(Uncopied):
         orders, rounds = orders_of(plan, trainer.config.gradient_steps, trainer.config.tau, trainer.device)
         with phase("iterations"):
             seen = self.run(orders, rounds)
-        done = sum(len(part.ended) for part in seen)
-        first = trainer.env_steps
-        trainer.follow(plan if done == wanted else self._plan(done))
+            done, first = sum(len(part.ended) for part in seen), trainer.env_steps
+            # Within, so that counters are up to date where the phase ends.
+            trainer.follow(plan if done == wanted else self._plan(done))
         self._hand_over(seen)
         log.episodes_at(episodes_of(seen, first, self.num_envs))
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -112,3 +114,26 @@ def test_without_an_env_a_step_is_an_update():
 )
 def test_nothing_counted_or_measured_gives_no_rows(run, done, steps):
     assert speed_of_light(run, done, steps, CPU) == ()
+
+
+def test_of_what_runs_compiled_arithmetic_alone_is_a_bound():
+    work = [Work("forward", 1_000, 900, 90), Work("backward", 2_000, 900, 90), Work("store", 0, 100, 10)]
+    done = replace(counted(*work), uncompiled=("forward",))
+    rows = by_name(speed_of_light(phases(forward=10, backward=10, store=10), done, 1, CPU))
+    # 100 operations and 200 at 100 a second; in store one operator of 2 seconds, 10 bytes at 10
+    assert [(rows[n].floor_s, rows[n].bound) for n in ("forward", "backward")] == [(1, "arithmetic"), (2, "arithmetic")]
+    assert (rows["store"].floor_s, rows["store"].bound) == (2, "launches")
+    assert (rows[ALL].floor_s, rows[ALL].bound, rows[ALL].ops) == (3, "arithmetic", 19)
+
+
+def test_work_that_cannot_have_been_done_in_the_time_is_no_floor():
+    work = [Work("python", 0, 10, 300), Work("forward", 2_000, 10, 10)]
+    rows = by_name(speed_of_light(phases(python=1, forward=9), counted(*work), 1, CPU))
+    assert list(rows) == ["forward", ALL], "30 operators of 2 seconds do not fit into one second"
+    assert (rows[ALL].floor_s, rows[ALL].share) == (2.0, 0.2)
+
+
+def test_no_more_than_all_of_the_time_is_reached():
+    # 11 seconds by peaks that vary, 10 seconds by the clock
+    row = speed_of_light(phases(forward=10), counted(Work("forward", 11_000, 10, 10)), 1, CPU)[0]
+    assert (row.floor_s, row.share) == (10, 1.0)

@@ -34,7 +34,7 @@ def against(evidence: Evidence, scopes: Scopes) -> list[Advice]:
 
 def _gpu(evidence: Evidence) -> list[Advice]:
     """Where each operator is called on its own: nothing is known of those within a fused or compiled call."""
-    if evidence.share("update", "iterations"):
+    if evidence.share("update", "iterations") or (evidence.counted and evidence.counted.uncompiled):
         return []
     rows = [row for row in evidence.light if row.phase in ("action", *PARTS)]
     seconds, operators = sum(row.seconds for row in rows), sum(row.ops for row in rows)

@@ -78,6 +78,8 @@ def _optimizer(evidence: Evidence) -> list[Advice]:
 def _one_call(evidence: Evidence) -> list[Advice]:
     """Forward, backward and optimizer in one call, where starting operators is most of their time."""
     rows = [row for row in evidence.light if row.phase in UPDATE]
+    if evidence.counted and evidence.counted.uncompiled:  # in few calls already, of operators that nobody has counted
+        return []
     share = evidence.share(*UPDATE)
     seconds, floor = sum(row.seconds for row in rows), sum(row.floor_s for row in rows)
     if share < LARGE or not seconds or floor > 0.5 * seconds:
