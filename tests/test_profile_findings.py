@@ -9,6 +9,7 @@ from rlbench import profile_findings
 from rlbench.profiling.advice import advise
 from rlbench.profiling.criteria import criteria
 from rlbench.profiling.findings import Advice, Applied
+from rlbench.profiling.light import ALL
 from rlbench.profiling.limits import Light
 from rlbench.profiling.records import PhaseTime, Sync, ThreadProbe
 from rlbench.profiling.report import Report
@@ -67,13 +68,13 @@ def test_reads_of_the_device_are_summed_over_lines():
 
 
 def test_the_speed_of_light_in_a_sentence_and_a_table():
-    whole = Light("sync", 2e6, 1e3, 7.0, 4e-3, 1e-3, "memory", 0.25)
+    whole = Light(ALL, 2e6, 1e3, 7.0, 4e-3, 1e-3, "memory", 0.25)
     made = report(evidence(light=(Light("forward", 1e6, 1e3, 7.0, 3e-3, 1e-4, "arithmetic", 0.033), whole)))
     assert "takes 4 ms" in profile_findings.light(made) and "1 ms on this machine, 25 %" in profile_findings.light(made)
     assert "not measured" in profile_findings.light(report(evidence(light=())))
     first, last = profile_findings.light_rows(made)
     assert (first["floor"], first["reached"], first["set by"]) == ("100 µs", "3.3 %", "arithmetic")
-    assert last["phase"] == "sync wait" and last["operations"] == 2_000_000
+    assert last["phase"] == "all phases" and last["operations"] == 2_000_000
 
 
 def test_hits_and_the_best_ratio():
