@@ -13,11 +13,6 @@ OFTEN = 0.5  # times a step, or for each update
 GRAPH_COST = 0.25  # of a forward pass: recording the graph, by what torch adds for small networks
 
 
-def of_torch(sync: Sync) -> bool:
-    """Reads of torch's own optimizers: of their step counters, which lie on the host."""
-    return sync.phase == "optimizer" and ".step(" in sync.place.source
-
-
 def needed(sync: Sync) -> bool:
     """An env needs its action on the host: one read a step cannot be saved."""
     return sync.phase in ("action", "env") and sync.per_step <= 1.5
@@ -28,7 +23,7 @@ def avoidable(evidence: Evidence) -> list[Sync]:
         return []
     per_update = evidence.updates / evidence.steps if evidence.steps and evidence.updates else 1.0
     often = OFTEN * min(1.0, per_update)
-    return [s for s in evidence.counted.syncs if s.per_step >= often and not of_torch(s) and not needed(s)]
+    return [s for s in evidence.counted.syncs if s.per_step >= often and not needed(s)]
 
 
 def sync_each_step(evidence: Evidence, scopes: Scopes) -> list[Advice]:
