@@ -2,7 +2,7 @@
 
 Ours: one warm training goes on in blocks, watched or not in a random order, so that both sides do the same. The script by hand is
 run anew each time, in this process. Seconds a step of the env count, after learning began; of the trace only those under torch's
-profiler, without its start and the reading of what it saw.
+profiler, without its start and the reading of what it saw. The clock's blocks share what it may look, as those of one long run.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from rlbench.tuning.contender import Candidate, Contender
 
 KIND = "benchmark-profile-overhead"
 SCRIPT = Path(__file__).parent / "faults" / "dqn_by_hand.py"
-ROUNDS, QUICK_ROUNDS = 20, 5
-BLOCK_S, QUICK_BLOCK_S = 1.0, 0.2  # of a training of ours
-STEPS, QUICK_STEPS = 2000, 1000  # of the script by hand
+ROUNDS, QUICK_ROUNDS = 40, 8
+TRACE_EVERY = 4  # the trace takes so much that a round in so many is enough
+BLOCK_S, QUICK_BLOCK_S = 2.0, 0.2  # of a training of ours
+STEPS, QUICK_STEPS = 2000, 700  # of the script by hand
 CLOCK_TARGET, TRACE_TARGET = 1 / 1.02, 1 / 2.0  # times as fast, watched over unwatched, at least
 CPU = torch.device("cpu")
 SCRIPTS_DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # as the script chooses for itself
@@ -58,6 +59,9 @@ class Job:
     @property
     def name(self) -> str:
         return f"{self.choices}, {self.watched}"
+
+    def rounds(self, asked: int) -> int:
+        return max(2, asked // TRACE_EVERY) if self.watched == "trace" else asked
 
     @property
     def plan(self) -> Plan:
@@ -81,13 +85,16 @@ def ours(choices: str, block_s: float) -> Training:
     config = DQNConfig.preset("cartpole", total_timesteps=10**8, learning_starts=200, eval_episodes=0, eval_frequency=0)
     contender = Contender(Candidate(Choices.named(choices), 1, config, {}), "CartPole-v1", "cpu")
     contender.warm_up()
+    windows = None
 
     def train(plan: Plan | None) -> float:
+        nonlocal windows
         if plan is None:
             steps, _, spent = contender.block(block_s)
             return spent / steps
-        with Session(CPU, plan, find=False) as session:
+        with Session(CPU, plan, find=False, windows=windows) as session:
             steps, _, spent = contender.block(block_s)
+        windows = session.windows
         return traced(session) if plan.trace else spent / steps
 
     return train
@@ -95,13 +102,17 @@ def ours(choices: str, block_s: float) -> Training:
 
 def by_hand(steps: int) -> Training:
     """The script from its first to its last step; its phases are found. It counts from where learning begins."""
+    windows = None
 
     def train(plan: Plan | None) -> float:
+        nonlocal windows
         said = io.StringIO()
         words = ["--steps", str(steps), "--seconds", "1000"]
-        watch = contextlib.nullcontext() if plan is None else Session(SCRIPTS_DEVICE, plan)
+        watch = contextlib.nullcontext() if plan is None else Session(SCRIPTS_DEVICE, plan, windows=windows)
         with as_main(str(SCRIPT), words, False), contextlib.redirect_stdout(said), watch as session:
             runpy.run_path(str(SCRIPT), run_name="__main__")
+        if session is not None:
+            windows = session.windows
         if plan is not None and plan.trace:
             return traced(session)
         reached = json.loads(said.getvalue().splitlines()[-1])
@@ -152,9 +163,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     jobs = command.choose(JOBS, options.only)
 
     def work(job: Job, on_unit: Callable[[str], None]) -> list[Row]:
-        return measure(job, options.rounds, options.quick, on_unit)
+        return measure(job, job.rounds(options.rounds), options.quick, on_unit)
 
-    return command.run(options, jobs, len(jobs) * (options.rounds + 1), work, table)
+    return command.run(options, jobs, sum(job.rounds(options.rounds) + 1 for job in jobs), work, table)
 
 
 if __name__ == "__main__":

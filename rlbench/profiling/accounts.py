@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from rlbench.profiling.gaps import ENV
+from rlbench.profiling.gaps import ENV, OPTIMIZER
 
 if TYPE_CHECKING:
     from rlbench.profiling.clock import RecordingClock
 
 CPU_EVERY = 8  # asking for the thread's processor time is a call of the kernel: one env step in so many
+
+
+def border_of(phase: str) -> str:
+    """What is over at the end of a phase: a step of an env, or else of an optimizer."""
+    return ENV if phase == ENV else OPTIMIZER
 
 
 class Account:
@@ -84,11 +89,12 @@ class Timed:
 class Decisive(Timed):
     """A phase that says for certain what the loop is at: it names the pieces before it. At its end there may be a border."""
 
-    __slots__ = ("cpu", "is_border", "is_env", "opened")
+    __slots__ = ("border_of", "cpu", "is_border", "is_env", "opened")
 
     def __init__(self, clock: RecordingClock, account: Account, name: str) -> None:
         super().__init__(clock, account, name)
         self.is_env, self.is_border = account.name == ENV, name not in ("backward", "reset")
+        self.border_of = border_of(account.name)
         self.cpu, self.opened = -1, 0
 
     def __enter__(self) -> None:
@@ -118,17 +124,20 @@ class Decisive(Timed):
         clock.last = account.name
         clock.pieces = [clock.top] if len(clock.stack) == 1 else []
         if self.is_border:
-            clock.reach(account.name)
+            clock.border_of = self.border_of
+            clock.borders[self.border_of] += 1
+            if clock.border >= clock.wake:
+                clock.reach()
 
 
 class Brief(Timed):
     """A decisive phase while the clock looks away: timed and counted as ever, but no pieces are begun or named."""
 
-    __slots__ = ("is_border",)
+    __slots__ = ("border_of", "is_border")
 
     def __init__(self, clock: RecordingClock, account: Account, name: str) -> None:
         super().__init__(clock, account, name)
-        self.is_border = name != "reset"
+        self.is_border, self.border_of = name != "reset", border_of(account.name)
 
     def __enter__(self) -> None:
         clock, account = self.clock, self.account
@@ -154,7 +163,10 @@ class Brief(Timed):
         clock.last = account.name
         if self.is_border:
             account.steps += 1
-            clock.reach(account.name)
+            clock.border_of = self.border_of
+            clock.borders[self.border_of] += 1
+            if now >= clock.wake:
+                clock.reach()
         else:
             account.resets += 1
 

@@ -162,11 +162,9 @@ class RecordingClock(PhaseClock):
             self.memory[self.last, place, piece.name] = name
         self.pieces = []
 
-    def reach(self, name: str) -> None:
+    def reach(self) -> None:
         """A border: whatever is done there is not on the clock, nor on those around it."""
-        self.border_of = ENV if name == ENV else OPTIMIZER
-        self.borders[self.border_of] += 1
-        if self.border >= self.wake and self.on_border and self.top.free and current.clock is self:
+        if self.on_border and self.top.free and current.clock is self:
             chain = (self, *self.around)
             for clock in chain:
                 clock._watch(False)

@@ -18,6 +18,7 @@ import builtins
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -29,10 +30,12 @@ ENV_ROOTS = (
     ("stable_baselines3.common.vec_env", "VecEnv"),
 )
 MARK = "_rlbench_found"
+BORDERS = ("env", "reset", "optimizer")  # phases that are timed even while the clock looks away
 
 
 def found(function: Callable, name: str) -> Callable:
     """`function`, its calls counted as phase `name` where the code around has not said otherwise; quick within another."""
+    use = Use(name)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -40,12 +43,48 @@ def found(function: Callable, name: str) -> Callable:
             return function(*args, **kwargs)
         clock = phases.current.clock
         if clock is None or not clock.finds or not (clock.top.free or clock.around):
+            use.within = True
             return function(*args, **kwargs)
-        with clock.finding(name):
+        use.alone = True
+        with clock.handles[name] if clock.blind else clock.finding(name):
             return function(*args, **kwargs)
 
-    setattr(call, MARK, True)
+    setattr(call, MARK, use)
     return call
+
+
+class Use:
+    """How a wrapper was called so far: within another phase, or alone."""
+
+    __slots__ = ("alone", "phase", "within")
+
+    def __init__(self, phase: str) -> None:
+        self.phase, self.within, self.alone = phase, False, False
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has nothing to do while the clock looks away."""
+        return self.phase not in BORDERS or (self.within and not self.alone)
+
+
+@dataclass
+class Wrapped:
+    """An attribute and what was put into its place."""
+
+    holder: Any
+    name: str
+    before: Any
+    after: Any
+
+    def put(self) -> None:
+        """Left alone where somebody has put something else there."""
+        if vars(self.holder).get(self.name) is self.before:
+            setattr(self.holder, self.name, self.after)
+
+    def remove(self) -> None:
+        """Left alone where somebody wrapped it again; ours passes calls on."""
+        if vars(self.holder).get(self.name) is self.after:
+            setattr(self.holder, self.name, self.before)
 
 
 class Wrappers:
@@ -53,8 +92,8 @@ class Wrappers:
 
     def __init__(self) -> None:
         self.users = 0
-        self._undo: list[tuple[Any, str, Any, Any]] = []  # holder, name, as it was, wrapped
-        self._module: tuple[Any, ...] = ()  # a module's call as it was, and wrapped
+        self._wrapped: list[Wrapped] = []
+        self._resting: list[Wrapped] = []
 
     def install(self, *namespaces: dict[str, Any]) -> None:
         """`namespaces`: where classes of the reader's are looked for, such as the globals of a script."""
@@ -76,25 +115,27 @@ class Wrappers:
         self.users -= 1
         if self.users:
             return
-        for holder, name, before, wrapped in reversed(self._undo):
-            if vars(holder).get(name) is wrapped:  # else somebody wrapped it again; ours passes calls on
-                setattr(holder, name, before)
-        self._undo.clear()
-        self._module = ()
+        self._resting.clear()
+        while self._wrapped:
+            self._wrapped.pop().remove()
 
     def rest(self) -> None:
-        """The only user looks away: calls of modules, which are many, go their own way until `wake`."""
-        if self.users == 1 and vars(torch.nn.Module)["__call__"] is self._module[1]:
-            torch.nn.Module.__call__ = self._module[0]
+        """The only user looks away: calls that have nothing to do then go their own way until `wake`.
+
+        Those of modules are many, and so are steps of envs within envs.
+        """
+        if self.users == 1 and not self._resting:
+            self._resting = [each for each in self._wrapped if getattr(getattr(each.after, MARK, None), "idle", False)]
+            for each in reversed(self._resting):
+                each.remove()
 
     def wake(self) -> None:
-        if self._module and vars(torch.nn.Module)["__call__"] is self._module[0]:
-            torch.nn.Module.__call__ = self._module[1]
+        while self._resting:
+            self._resting.pop().put()
 
     def _torch(self) -> None:
         optim = torch.optim.Optimizer
         self._put(torch.nn.Module, "__call__", found(torch.nn.Module.__call__, "forward"))
-        self._module = self._undo[-1][2:]
         self._put(torch.autograd, "backward", found(torch.autograd.backward, "backward"))
         self._put(torch.autograd, "grad", found(torch.autograd.grad, "backward"))
         self._put(optim, "__init__", self._making(optim.__init__))
@@ -133,7 +174,7 @@ class Wrappers:
             self._put(cls, name, found(function, phase))
 
     def _put(self, holder: Any, name: str, wrapped: Callable) -> None:
-        self._undo.append((holder, name, getattr(holder, name), wrapped))
+        self._wrapped.append(Wrapped(holder, name, vars(holder)[name], wrapped))
         setattr(holder, name, wrapped)
 
 

@@ -55,6 +55,7 @@ class Session:
         plan: how long each pass is.
         deadline_s: seconds after which `over` is called at the next border.
         find: look for phases that the code does not name; ours names all, and does not pay for the search.
+        windows: of an earlier session on the same training, whose looking was paid for then.
         counter: env steps and updates so far, where the caller counts better than the clock can; calls of `step` otherwise.
     """
 
@@ -68,9 +69,10 @@ class Session:
         counter: Callable[[], tuple[int, int]] | None = None,
         find: bool = True,
         namespaces: tuple[dict[str, Any], ...] = (),
+        windows: Windows | None = None,
     ) -> None:
         self.device, self.plan, self.deadline_s, self.over = device, plan, deadline_s, over
-        self.counter, self.find, self.namespaces = counter, find, namespaces
+        self.counter, self.find, self.namespaces, self.windows = counter, find, namespaces, windows
         self.clock = RecordingClock()
         self.sampler = self._new_sampler()
         self.counting, self.tracing = Counting(lambda: self.clock.phase, device), Tracing(device)
@@ -85,7 +87,7 @@ class Session:
         self.around = getattr(outer, "owner", None)
         with unwatched():
             self.clock_cost_s = price_of_a_phase()
-        self.windows = Windows(self.clock_cost_s * (FOUND if self.find else NAMED))
+        self.windows = self.windows or Windows(self.clock_cost_s * (FOUND if self.find else NAMED))
         if self.find:
             WRAPPERS.install(*self.namespaces)
         if self.around is not None:
