@@ -35,7 +35,7 @@ from rlbench.tuning.contender import Candidate, Contender
 KIND = "benchmark-profile-overhead"
 SCRIPT = Path(__file__).parent / "faults" / "dqn_by_hand.py"
 ROUNDS, QUICK_ROUNDS = 40, 8
-TRACE_EVERY = 4  # the trace takes so much that a round in so many is enough
+TRACE_EVERY = 2  # the trace takes so much that a round in so many is enough
 BLOCK_S, QUICK_BLOCK_S = 2.0, 0.2  # of a training of ours
 STEPS, QUICK_STEPS = 2000, 700  # of the script by hand
 CLOCK_TARGET, TRACE_TARGET = 1 / 1.02, 1 / 2.0  # times as fast, watched over unwatched, at least

@@ -21,7 +21,7 @@ from rlbench.cli.arguments import (
     output_of,
     real,
 )
-from rlbench.cli.output import DONE, FAILED, Output, refusing, sentence
+from rlbench.cli.output import DONE, FAILED, INTERRUPTED, Output, refusing, sentence
 from rlbench.cli.theirs import printable, their_own
 from rlbench.config import DQNConfig, PPOConfig
 
@@ -146,7 +146,7 @@ def _apply(report: Any, env: Any, output: Output) -> None:
 
 def run_script(args: argparse.Namespace) -> int:
     from rlbench.profiling import profile_script
-    from rlbench.profiling.script import check_script
+    from rlbench.profiling.script import WAS_INTERRUPTED, check_script
 
     output = output_of(args)
     with refusing():
@@ -155,7 +155,8 @@ def run_script(args: argparse.Namespace) -> int:
     output.say(f"profiling {args.path} for at most {args.seconds:g} s")
     with their_own():
         report = profile_script(args.path, args.theirs, args.seconds, module=args.module, threads=not args.no_threads)
-    return _give(args, output, report)
+    code = _give(args, output, report)
+    return INTERRUPTED if report.error == WAS_INTERRUPTED else code
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -32,6 +32,7 @@ PACKAGES = ("site-packages", "dist-packages")
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 # The profiler itself and what starts it, which are as if not there.
 OWN = tuple(PACKAGE + name for name in (f"profiling{os.sep}", f"cli{os.sep}", "__main__.py", "phases.py"))
+LAUNCHER = f"{os.sep}rlbench"  # the file that an installation puts beside Python
 _real: dict[Place, str] = {}  # the path behind a place's file
 WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 NAMED_FOR = {
@@ -118,7 +119,7 @@ def _cell(file: str) -> str:
 
 def is_own(file: str) -> bool:
     """Whether it is the profiler's."""
-    return file.startswith(OWN)
+    return file.startswith(OWN) or file.endswith(LAUNCHER)
 
 
 def nearest(frame: FrameType | None) -> FrameType | None:

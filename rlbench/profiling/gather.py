@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from rlbench.machine import describe
+from rlbench.profiling.advice.gains import duration
 from rlbench.profiling.evidence import Evidence, TrainerRun
+from rlbench.profiling.gaps import SET_UP
 from rlbench.profiling.light import speed_of_light
 from rlbench.profiling.limits import Overhead, Twins
 from rlbench.profiling.minibatch import minibatch_of
@@ -35,7 +37,8 @@ def evidence_of(
         extra_work: arithmetic a step that no dispatcher sees, by phase; `ops` and the counts are those of one step.
         parts: phases of a fused call, from another run.
     """
-    seconds = sum(each.spent for each in session.clock_passes())
+    set_up_s = session.clock.totals.of(SET_UP).ns / 1e9
+    seconds = sum(each.spent for each in session.clock_passes()) - set_up_s
     steps, updates = _counts(session)
     phases = phase_times(session, seconds)
     counted = _counted(session, phases, steps, updates)
@@ -64,12 +67,15 @@ def evidence_of(
         overhead=_overhead(session, seconds),
         run=run,
         machine=describe(steal_interval_s=0).to_dict(),
-        notes=(*session.notes, *_notes(session, updates)),
+        notes=(*session.notes, *_notes(session, updates, set_up_s)),
     )
 
 
 def phase_times(session: Session, seconds: float) -> tuple[PhaseTime, ...]:
-    """Own time of each phase, in the order of the tables; those of a trainer's own stand before what lies between phases."""
+    """Own time of each phase, in the order of the tables; those of a trainer's own stand before what lies between phases.
+
+    What came before the first step is none of the loop's.
+    """
     clock = session.clock
     spent = clock.totals.seconds(session.sampler.gaps)
     counts = clock.totals.counts
@@ -85,7 +91,7 @@ def phase_times(session: Session, seconds: float) -> tuple[PhaseTime, ...]:
             clock.totals.env_cpu_s if name == "env" else None,
         )
         for name in names
-        if spent[name] or name == "other"
+        if name != SET_UP and (spent[name] or name == "other")
     )
 
 
@@ -171,14 +177,16 @@ def _trace(session: Session, phases: Sequence[PhaseTime], steps: int, updates: i
 
 
 def _overhead(session: Session, seconds: float) -> Overhead | None:
-    if not seconds:
+    windows = session.windows
+    if not seconds or not windows.all_s:
         return None
-    phases = sum(session.clock.totals.counts.values())
-    return Overhead(phases * session.clock_cost_s / seconds, session.sampler.cost_s / seconds)
+    return Overhead(windows.phases * windows.price_s / windows.all_s, session.sampler.cost_s / seconds)
 
 
-def _notes(session: Session, updates: int) -> list[str]:
+def _notes(session: Session, updates: int, set_up_s: float) -> list[str]:
     notes = []
+    if set_up_s > 0.01:
+        notes.append(f"Before the first step {duration(set_up_s)} went into setting up: not in the shares.")
     if not session.clock.totals.counts:
         notes.append(
             "No env's step, module, backward or optimizer was called in this thread while the clock ran: nothing to tell apart. "

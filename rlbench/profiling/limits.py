@@ -59,6 +59,7 @@ class Twins:
         hidden, batch: of the run.
         reading_s: seconds of reading a minibatch from arrays by index.
         after_wait: the time of a whole step after the env has waited, over that without a wait; None where it hardly waits.
+        fused_s: seconds of the host for a step of Adam in one call.
     """
 
     narrower: Mapping[int, float]
@@ -69,11 +70,13 @@ class Twins:
     batch: int
     reading_s: float
     after_wait: float | None = None
+    fused_s: float | None = None
 
 
 @dataclass(frozen=True)
 class Overhead:
-    """What the profile itself cost: `clock` is its share of the clocked pass by its own calibrated price, `sampler` likewise."""
+    """What the profile itself cost: shares of the clocked pass, of the clock by the price of a phase in a loop, of the sampler by
+    its processor time."""
 
     clock: float
     sampler: float

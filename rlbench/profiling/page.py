@@ -6,7 +6,7 @@ import html
 from typing import TYPE_CHECKING
 
 from rlbench.profiling.advice.gains import duration
-from rlbench.profiling.answer import parts_from
+from rlbench.profiling.answer import parts_from, rate, subject
 from rlbench.profiling.page_parts import STYLE, bar, cards, code, table
 from rlbench.profiling.page_tables import (
     applied_html,
@@ -55,13 +55,11 @@ def _encodable(text: str) -> str:
 
 def _head(report: Report) -> str:
     evidence = report.evidence
-    rate = f", {evidence.steps / evidence.seconds:,.0f} steps a second" if evidence.seconds and evidence.steps else ""
-    what = "" if evidence.what in ("script", "block") else f"{evidence.what.upper()} on "
     notes = "".join(f'<p class="muted">{html.escape(note)}</p>' for note in evidence.notes)
-    error = f'<p class="failed">It ended by an exception: {html.escape(report.error)}</p>' if report.error else ""
+    error = f'<p class="failed">It ended early: {html.escape(report.error)}</p>' if report.error else ""
     said = "".join(f"<p>{code(text)}</p>" for text in report.findings())
-    about = f"<p>{html.escape(evidence.device)}{rate}</p>"
-    return f"<h1>Profile of {html.escape(what + evidence.name)}</h1>{about}{error}{notes}{said}"
+    about = f"<p>{html.escape(evidence.device)}{rate(evidence)}</p>"
+    return f"<h1>Profile of {html.escape(subject(evidence))}</h1>{about}{error}{notes}{said}"
 
 
 def _cards(report: Report) -> str:

@@ -16,7 +16,7 @@ from rlbench.profiling.page_parts import table
 from rlbench.profiling.records import Place
 from rlbench.profiling.roofline import has_roofline, roofline
 from rlbench.profiling.text_parts import shortened
-from rlbench.profiling.text_tables import counted_over, how, often
+from rlbench.profiling.text_tables import SKEW, counted_over, how, often
 
 if TYPE_CHECKING:
     from rlbench.profiling.report import Report
@@ -50,7 +50,9 @@ def syncs_html(report: Report) -> str:
 def lines_html(report: Report) -> str:
     rows = [(f"{100 * x.own:.1f} %", f"{100 * x.total:.1f} %", *_line(x.place), x.phase) for x in report.evidence.lines]
     head = ("own", "in all", "where", "source", "phase")
-    return titled("Lines that take longest", table(head, rows[:ROWS], numbers=(0, 1), coded=(3,))) if rows else ""
+    if not rows:
+        return ""
+    return titled("Lines that take longest", table(head, rows[:ROWS], numbers=(0, 1), coded=(3,)) + _say(SKEW))
 
 
 def op_lines_html(report: Report) -> str:

@@ -84,7 +84,7 @@ class ClockPass(_Timed):
 
     name = "clock"
     # Seconds between two samples: at first and in windows; where it looks at all times; while it looks away.
-    often_s, seldom_s, away_s = 0.01, 0.02, 0.05
+    often_s, seldom_s, away_s = 0.01, 0.02, 0.1
 
     def __init__(
         self, clock: RecordingClock, sampler: Sampler, windows: Windows, seconds: float, calls: Wrappers | None = None

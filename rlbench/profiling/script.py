@@ -7,17 +7,21 @@ import importlib.util
 import runpy
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 
 import torch
 
 from rlbench.profiling.block import fill
+from rlbench.profiling.frames import YOURS, is_own, whose
 from rlbench.profiling.gather import evidence_of
 from rlbench.profiling.report import Report
 from rlbench.profiling.session import Plan, Session
 
+WAS_INTERRUPTED = "it was interrupted"
 GRACE_S = 5.0  # after the time is up, for the next step to be over; then the script is stopped wherever it is
 
 
@@ -60,16 +64,24 @@ def profile_script(
         except TimeUp:
             session.error = ""
         except SystemExit as leaving:
-            session.error = f"SystemExit: {leaving.code}" if leaving.code not in (None, 0) else ""
+            session.error = f"sys.exit({leaving.code!r})" if leaving.code not in (None, 0) else ""
         except KeyboardInterrupt:
-            session.error = "KeyboardInterrupt: interrupted"
-        except Exception:
-            import traceback
-
-            traceback.print_exc()
+            session.error = WAS_INTERRUPTED
+        except Exception as error:
+            traceback.print_exception(type(error), error, theirs(error.__traceback__))
     report = Report()
     fill(report, session, evidence_of(session, "script", f"-m {path}" if module else Path(path).name))
     return report
+
+
+def theirs(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback from the script's own first frame on."""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if whose(file) == YOURS and not is_own(file):
+            break
+        trace = trace.tb_next
+    return trace
 
 
 def check_script(path: str | Path, module: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlbench.profiling.advice.gains import duration
-from rlbench.profiling.answer import costs, parts_from
+from rlbench.profiling.answer import costs, parts_from, rate, subject
 from rlbench.profiling.findings import Advice
 from rlbench.profiling.records import TITLES, PhaseTime
 from rlbench.profiling.text_parts import BAR, bar, fill, shortened, titled, where
@@ -47,11 +47,9 @@ def summary(report: Report) -> str:
 
 def _head(report: Report) -> str:
     evidence = report.evidence
-    what = {"script": "script", "block": "block"}.get(evidence.what, f"{evidence.what.upper()} on")
-    rate = f", {evidence.steps / evidence.seconds:,.0f} steps a second" if evidence.seconds and evidence.steps else ""
-    lines = [fill(f"Profile of {what} {evidence.name}, {evidence.device}{rate}")]
+    lines = [fill(f"Profile of {subject(evidence)}, {evidence.device}{rate(evidence)}")]
     if report.error:
-        lines.append(fill(f"It ended by an exception: {report.error}"))
+        lines.append(fill(f"It ended early: {report.error}"))
     lines += [fill(note) for note in evidence.notes]
     return "\n".join([*lines, *(fill(said) for said in report.findings())])
 

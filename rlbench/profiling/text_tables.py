@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rlbench.profiling.report import Report
 
 TOP_LINES = 6
+SKEW = "A sample is taken where Python next lets go, often at a call: some of a line's share may belong to the line before it."
 PINNED = {True: ", pinned", False: ", not pinned", None: ""}
 
 
@@ -70,7 +71,7 @@ def lines_text(report: Report) -> str:
         for line in lines[:TOP_LINES]
     ]
     head = ("own", "in all", "where", "source", "phase")
-    return titled("Lines that take longest", table(head, rows, cut=(2, 3))) if rows else ""
+    return titled("Lines that take longest", [*table(head, rows, cut=(2, 3)), fill(SKEW)]) if rows else ""
 
 
 def light_text(report: Report) -> str:

@@ -78,6 +78,7 @@ def make_twins(
         batch=batch,
         reading_s=own.reading,
         after_wait=times["wait", 0].whole / own.whole if ("wait", 0) in times else None,
+        fused_s=statistics.median(steps["narrower", 1].stepping),
     )
 
 
@@ -173,6 +174,7 @@ class Step:
         )
         self.adam = torch.optim.Adam(self.twin.parameters(), lr=1e-4, fused=True)
         self.kept: list[tuple[float, float, float]] = []
+        self.stepping: list[float] = []  # seconds of the host
 
     def run(self, keep: bool) -> None:
         if self.wait_s:
@@ -189,7 +191,9 @@ class Step:
         loss = self.twin(self.rows)
         self.adam.zero_grad()
         loss.backward()
+        start = time.perf_counter()
         self.adam.step()
+        self.stepping.append(time.perf_counter() - start)
 
     def times(self) -> StepTimes:
         return StepTimes(*(statistics.median(part) for part in zip(*self.kept, strict=True)))

@@ -46,6 +46,11 @@ class TimeUp(RuntimeError):
     """The time was over before a training was warm."""
 
 
+def reason(error: Exception) -> str:
+    """Why a candidate could not run, for a line of text."""
+    return str(error) if isinstance(error, TimeUp) else f"{type(error).__name__}: {error}"
+
+
 @dataclass(frozen=True)
 class Candidate:
     """Choices, torch threads, and settings that differ from the run's; `changed` says against the baseline what it is."""

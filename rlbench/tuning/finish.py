@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlbench.tuning.agreement import MOST, Agreement, mean_return
 from rlbench.tuning.candidates import settings_of
-from rlbench.tuning.contender import Candidate
+from rlbench.tuning.contender import Candidate, reason
 from rlbench.tuning.race import FIRST_ROUNDS, Race
 from rlbench.tuning.tuned import Tuned
 
@@ -86,7 +86,7 @@ def _distance(search: Search, agreement: Agreement, candidate: Candidate) -> flo
     try:
         return agreement.distance(candidate)
     except Exception as error:
-        search.left_out.append(f"{candidate.label}: {type(error).__name__}: {error}")
+        search.left_out.append(f"{candidate.label}: {reason(error)}")
         return math.inf
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from rlbench.stats import bootstrap_interval
 from rlbench.timing import MIN_ROUNDS
-from rlbench.tuning.contender import Candidate, Contender
+from rlbench.tuning.contender import Candidate, Contender, reason
 
 BLOCK_S = 0.25
 FIRST_ROUNDS, MOST_ROUNDS = 3, 12
@@ -137,7 +137,7 @@ class Race:
         except Exception as error:
             if contender is self.baseline:
                 raise
-            self.out[id(contender)] = f"{type(error).__name__}: {error}"
+            self.out[id(contender)] = reason(error)
             return None
 
     def _alive(self) -> list[Contender]:

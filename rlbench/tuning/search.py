@@ -10,7 +10,7 @@ from rlbench.machine import StealMeter, describe
 from rlbench.progress import Progress
 from rlbench.results import Row
 from rlbench.tuning.candidates import Space
-from rlbench.tuning.contender import Candidate, Contender, TimeUp
+from rlbench.tuning.contender import Candidate, Contender, TimeUp, reason
 from rlbench.tuning.finish import FINAL_SHARE
 from rlbench.tuning.order import in_order, shares
 from rlbench.tuning.pairs import pairs
@@ -146,7 +146,7 @@ class Search:
         except Exception as error:
             if first.key == self.plain.key:
                 raise
-            self._lose(first, f"{type(error).__name__}: {error}")
+            self._lose(first, reason(error))
             return []
         self.keep(standings)
         above = self.relative[first.key][1]

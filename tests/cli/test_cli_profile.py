@@ -107,7 +107,7 @@ def test_a_script_with_its_own_arguments(tmp_path):
 def test_a_script_that_raises(tmp_path):
     ran = run("profile", script(tmp_path, "main(300)\nraise KeyError('planted')\n"))
     assert ran.returncode == 1
-    assert "Traceback" in ran.stderr and "It ended by an exception: KeyError" in ran.stdout
+    assert "Traceback" in ran.stderr and "It ended early: KeyError" in ran.stdout
 
 
 @pytest.mark.parametrize(
@@ -246,3 +246,13 @@ def test_the_parts_of_a_fused_call(cli):
     assert ran.code == 0, ran.err
     parts = {p["name"] for p in json.loads(ran.out.splitlines()[-1])["phases"] if p["part_of"]}
     assert not parts or {"env", "store", "sample"} <= parts
+
+
+def test_a_script_that_ends_early_says_how(tmp_path):
+    ran = run("profile", script(tmp_path, "main(30)\nraise KeyboardInterrupt\n"))
+    assert ran.returncode == 130 and "It ended early: it was interrupted" in ran.stdout
+    ran = run("profile", script(tmp_path, "main(30)\nimport sys\nsys.exit(3)\n"))
+    assert ran.returncode == 1 and "It ended early: sys.exit(3)" in ran.stdout
+    ran = run("profile", script(tmp_path, "main(30)\nraise ValueError('planted')\n"))
+    frames = [line for line in ran.stderr.splitlines() if line.startswith("  File ")]
+    assert ran.returncode == 1 and len(frames) == 1 and "ValueError: planted" in ran.stderr

@@ -1,5 +1,6 @@
 import sys
 import threading
+import time
 
 import gymnasium
 import pytest
@@ -92,6 +93,15 @@ def test_a_block_without_anything_to_see():
     with rlbench.profile() as report:
         sum(range(1000))
     assert report.advice == () and any("Name parts" in note for note in report.evidence.notes)
+
+
+def test_what_comes_before_the_first_step_is_in_no_share():
+    with rlbench.profile() as report:
+        time.sleep(0.3)
+        training(60)
+    check(report)
+    assert report.evidence.share("set-up") == 0.0
+    assert any(note.startswith("Before the first step 3") and "setting up" in note for note in report.evidence.notes)
 
 
 def test_parts_that_are_named():

@@ -25,7 +25,14 @@ def advise(evidence: Evidence) -> tuple[Advice, ...]:
     """Advice in the order in which to follow it: faults by predicted gain, other ways to build it, then what to leave alone."""
     scopes = Scopes(evidence)
     found = [with_choice(advice, evidence) for rule in RULES for advice in rule(evidence, scopes)]
-    return tuple(sorted(found, key=_rank))
+    against = {advice.name for advice in found if advice.kind == "against"}
+    return tuple(sorted((each for each in found if not _contradicted(each, against)), key=_rank))
+
+
+def _contradicted(advice: Advice, against: set[str]) -> bool:
+    """Whether it comes down to compiling, which would not pay in this run."""
+    compiling = advice.name == "update_in_one_call" and "native" not in advice.choice.values()
+    return compiling and "no_compile_for_a_short_run" in against
 
 
 def _rank(advice: Advice) -> tuple[int, float, bool]:

@@ -76,6 +76,9 @@ WINDOWS = (
         "resample",
     ),
 )
+# Outside an env, where sums and differences are part of learning, only what is made for series says so.
+SERIES = ("rolling", "ewm", "expanding", "pct_change", "resample", "lfilter", "sliding_window_view")
+BETWEEN = ("store", "sample", "action", "transfer", "python", "other")
 FEATURES = re.compile(r"feature|indicator|signal|technical|\b(sma|ema|rsi|macd|atr)\b", re.IGNORECASE)
 WAITING = (
     "sleep",
@@ -174,13 +177,17 @@ def _outermost_reader(scope: Scope, scopes: Scopes) -> Scope:
 
 
 def computes_features(scope: Scope) -> bool:
+    if scope.phase in BETWEEN:
+        return bool(called(scope.calls, SERIES))
+    if scope.phase != "env":
+        return False
     named = FEATURES.search(scope.function) or FEATURES.search(Path(scope.places[0].file).stem)
     return bool(called(scope.calls, WINDOWS)) or (bool(named) and scope.function != "__init__")
 
 
 def recomputed_features(evidence: Evidence, scopes: Scopes) -> list[Advice]:
-    """Windows over the past are computed again at every step of the env."""
-    found = scopes.where(lambda scope: scope.phase == "env" and computes_features(scope))
+    """Windows over the past are computed again at every step, in the env or beside it."""
+    found = scopes.where(computes_features)
     if not found or gain(found[0].share) < WORTH:
         return []
     scope = scopes.with_callers(found[0])

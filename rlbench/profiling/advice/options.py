@@ -55,19 +55,22 @@ def _optimizer(evidence: Evidence) -> list[Advice]:
     """A step of the optimizer in many small operators."""
     work = {each.phase: each for each in (evidence.counted.work if evidence.counted else ())}.get("optimizer")
     share = evidence.share("optimizer")
-    if work is None or not evidence.counted.updates or share < LARGE:
+    if work is None or not evidence.counted.updates or not evidence.updates or share < LARGE:
         return []
     each = work.ops / evidence.counted.updates
     if each <= FUSED_OPERATORS:
         return []
+    seconds, fused = share * evidence.seconds / evidence.updates, evidence.twins.fused_s if evidence.twins else None
+    left = FUSED_OPERATORS / each if fused is None else min(1.0, fused / seconds)
     return [
         Advice(
             "fused_optimizer",
             "option",
             f"A step of the optimizer starts {each:.0f} operators, {percent(share)} of the time.",
-            "In one call it starts one or two; what is left is the arithmetic.",
+            f"In one call it starts one or two; {percent(left)} of its time is left then"
+            + (", timed on parameters of the same shapes." if fused is not None else "."),
             "`torch.optim.Adam(parameters, lr=lr, fused=True)`",
-            gain(share, FUSED_OPERATORS / each),
+            gain(share, left),
             bound(share),
             choice={"optimizer": "fused"},
             notebook="06",
@@ -103,7 +106,6 @@ def _one_call(evidence: Evidence) -> list[Advice]:
 
 def _python(evidence: Evidence) -> list[Advice]:
     """The loop itself."""
-    share = evidence.share("python", "other", "store", "action", "env", "sample")
     own = evidence.share("python")
     if own < (LARGE if evidence.run is None else LARGE / 3):
         return []
@@ -113,9 +115,9 @@ def _python(evidence: Evidence) -> list[Advice]:
             "option",
             f"Python between the parts takes {percent(own)} of the time.",
             "It is the price of each step, however large the network: logging, counting, handing over.",
-            "More envs a step spread it; a loop on tensors or in native code leaves it out.",
+            "More envs a step spread it; a loop on tensors or in native code leaves it out, and does more than that in one call.",
             None,
-            bound(share),
+            bound(own) if evidence.run is None else None,
             choice={"loop": "native"},
             notebook="11",
         )

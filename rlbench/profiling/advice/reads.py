@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rlbench.profiling.advice.envs import WORTH
 from rlbench.profiling.advice.gains import bound, duration, gain, percent
 from rlbench.profiling.advice.scopes import Scopes
 from rlbench.profiling.evidence import Evidence
 from rlbench.profiling.findings import Advice
-from rlbench.profiling.records import Sync
+from rlbench.profiling.minibatch import ONE_BY_ONE
+from rlbench.profiling.records import Place, Sync
+from rlbench.profiling.source import describe
 
 OFTEN = 0.5  # times a step, or for each update
 GRAPH_COST = 0.25  # of a forward pass: recording the graph, by what torch adds for small networks
@@ -21,9 +25,39 @@ def needed(sync: Sync) -> bool:
 def avoidable(evidence: Evidence) -> list[Sync]:
     if evidence.counted is None:
         return []
-    per_update = evidence.updates / evidence.steps if evidence.steps and evidence.updates else 1.0
-    often = OFTEN * min(1.0, per_update)
+    often = OFTEN * min(1.0, _updates_a_step(evidence))
     return [s for s in evidence.counted.syncs if s.per_step >= often and not needed(s)]
+
+
+def _updates_a_step(evidence: Evidence) -> float:
+    return evidence.updates / evidence.steps if evidence.steps and evidence.updates else 1.0
+
+
+def how_often(per_step: float, updates_a_step: float) -> str:
+    """In steps; where updates are far fewer than steps, in updates."""
+    number, of = (per_step, "a step") if updates_a_step > 0.5 else (per_step / updates_a_step, "an update")
+    return f"Once {of}" if 0.95 <= number < 1.05 else f"{number:.3g} times {of}"
+
+
+def in_loops(evidence: Evidence, syncs: Sequence[Sync]) -> float:
+    """Share of the samples in the loops that stand around these reads."""
+    loops = {(sync.place.file, sync.place.function, _loop_line(sync.place)) for sync in syncs}
+    inside = [
+        line.total
+        for line in evidence.lines
+        if any(
+            (line.place.file, line.place.function, at) in loops
+            for at in (_loop_line(line.place), line.place.line)
+            if at
+        )
+    ]
+    return min(0.95, sum(inside))  # one line of a function is on the stack at a time
+
+
+def _loop_line(place: Place) -> int | None:
+    """Where the loop around a line begins."""
+    statement = describe(place)
+    return statement.loop.line if statement and statement.loop else None
 
 
 def sync_each_step(evidence: Evidence, scopes: Scopes) -> list[Advice]:
@@ -36,24 +70,32 @@ def sync_each_step(evidence: Evidence, scopes: Scopes) -> list[Advice]:
     per_step = sum(sync.per_step for sync in syncs)
     step_s = evidence.seconds / evidence.steps if evidence.steps else 0.0
     waits = sum((sync.wait_s or 0.0) * sync.per_step for sync in syncs)
-    share = min(0.95, waits / step_s) if step_s and on_device else 0.0
+    places = list({(sync.place.file, sync.place.line): sync.place for sync in syncs}.values())
+    one_by_one = in_loops(evidence, [sync for sync in syncs if sync.per_step >= ONE_BY_ONE * _updates_a_step(evidence)])
+    waiting = min(0.95, waits / step_s) if step_s and on_device else 0.0
+    share = max(waiting, one_by_one)
     cost = (
         f"They wait {duration(waits)} of a step's {duration(step_s)}."
         if on_device
-        else "On the CPU they cost next to nothing; on a GPU each waits until the device has caught up, and the host cannot run "
-        "ahead of it."
+        else "On the CPU the reading alone costs next to nothing; on a GPU each waits until the device has caught up, and the "
+        "host cannot run ahead of it."
     )
+    if one_by_one:
+        cost += f" The loops that read one number after the other take {percent(one_by_one)} of the time."
+    calls = ", ".join(dict.fromkeys(sync.call for sync in syncs))
     return [
         Advice(
             "sync_each_step",
             "fault",
-            f"{per_step:.3g} times a step a number is read from a tensor: {', '.join(dict.fromkeys(s.call for s in syncs))}.",
-            f"Counted over {evidence.counted.steps} steps, at {len(syncs)} {'lines' if len(syncs) > 1 else 'line'}. {cost}",
-            "Keep it as a tensor, `losses.append(loss.detach())`, and read all of them at a log point: "
+            f"{how_often(per_step, _updates_a_step(evidence))} a number is read from a tensor: {calls}.",
+            f"Counted over {evidence.counted.steps} steps, at {len(places)} {'lines' if len(places) > 1 else 'line'}. {cost}",
+            "Compute it for the whole tensor, such as `grad.square().sum()`, and read one number."
+            if one_by_one
+            else "Keep it as a tensor, `losses.append(loss.detach())`, and read all of them at a log point: "
             "`torch.stack(losses).mean().item()`.",
             gain(share),
-            bound(share) if on_device else 1.0,
-            places=tuple(sync.place for sync in syncs[:5]),
+            bound(share),
+            places=tuple(places[:5]),
             notebook="04",
         )
     ]

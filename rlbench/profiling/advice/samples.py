@@ -99,9 +99,8 @@ def _many_passes(evidence: Evidence, scopes: Scopes, passes: int) -> list[Advice
     together = evidence.twins.batches[evidence.twins.batch]
     kept = evidence.share("optimizer") * each
     left = min(1.0, max(0.0, together - min(kept, together / 2)) / (share * each))
-    places = [
-        line.place for line in evidence.lines if line.phase in ("forward", "sample") and line.place.whose != "machinery"
-    ]
+    lines = [line for line in evidence.lines if line.phase in ("forward", "sample") and line.place.whose != "machinery"]
+    places = [line.place for line in lines if line.own > 0] or [line.place for line in lines]
     for scope in scopes.where(lambda scope: scope.phase in ("forward", "sample", "backward") and scope.loops):
         scopes.claim(scope)
     return [
