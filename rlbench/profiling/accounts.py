@@ -13,6 +13,7 @@ from rlbench.profiling.gaps import ENV, OPTIMIZER
 if TYPE_CHECKING:
     from rlbench.profiling.clock import RecordingClock
 
+LONG_NS = 20_000_000
 CPU_EVERY = 8  # asking for the thread's processor time is a call of the kernel: one env step in so many
 
 
@@ -25,23 +26,24 @@ class Account:
     """Nanoseconds of a phase or of a piece between phases, and how often it was entered.
 
     `steps` and `resets` are counted for the phases that are steps of an env or an optimizer; `cpu_ns` of `looked_ns` is the
-    processor's share; `free` says whether a phase may be found unaided within it.
+    processor's share; `free` says whether a phase may be found unaided within it. `long_ns` of `ns` were spent in pieces of more
+    than LONG_NS: told apart, since a rare pause must not be multiplied by what was not looked at.
     """
 
-    __slots__ = ("calls", "cpu_ns", "free", "looked_ns", "name", "ns", "resets", "steps")
+    __slots__ = ("calls", "cpu_ns", "free", "long_ns", "looked_ns", "name", "ns", "resets", "steps")
 
     def __init__(self, name: str, free: bool = False) -> None:
         self.name, self.free = name, free
         self.clear()
 
     def clear(self) -> None:
-        self.ns = self.calls = self.steps = self.resets = self.cpu_ns = self.looked_ns = 0
+        self.ns = self.long_ns = self.calls = self.steps = self.resets = self.cpu_ns = self.looked_ns = 0
 
     def take(self, other: Account | None) -> None:
         """The numbers of another account, zeros without one."""
         self.clear()
         if other is not None:
-            self.ns, self.calls, self.steps = other.ns, other.calls, other.steps
+            self.ns, self.long_ns, self.calls, self.steps = other.ns, other.long_ns, other.calls, other.steps
             self.resets, self.cpu_ns, self.looked_ns = other.resets, other.cpu_ns, other.looked_ns
 
     def copy(self) -> Account:
@@ -142,7 +144,10 @@ class Brief(Timed):
     def __enter__(self) -> None:
         clock, account = self.clock, self.account
         now = clock.now()
-        clock.top.ns += now - clock.border
+        passed = now - clock.border
+        clock.top.ns += passed
+        if passed > LONG_NS and clock.top.free:
+            clock.top.long_ns += passed
         clock.border = now
         clock.stack.append(account)
         clock.top = account

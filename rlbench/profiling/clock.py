@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 import torch
 
 from rlbench.phases import NOTHING, OTHER, Handles, PhaseClock, current
-from rlbench.profiling.accounts import Account, Brief, Decisive, Ranged, Several, Timed
+from rlbench.profiling.accounts import LONG_NS, Account, Brief, Decisive, Ranged, Several, Timed
 from rlbench.profiling.gaps import ACTING, ENV, FORWARD, GAP, LEARNING, OPTIMIZER, PYTHON, TO_SPLIT, names_of
 from rlbench.profiling.totals import BORDERS, RESET, SHORT, UNSEEN, Totals, shown
 
@@ -132,20 +132,25 @@ class RecordingClock(PhaseClock):
         """From here on only envs, optimizers and whole updates are timed; the rest is split as it was while the clock looked."""
         self.charge()
         self._drop_pieces(OTHER)
-        self.blind, self._python_ns = True, self.account(PYTHON).ns
+        python = self.account(PYTHON)
+        self.blind, self._python = True, (python.ns, python.long_ns)
         self.show()
 
     def look(self) -> None:
         """Time everything again."""
         self.charge()
         self._drop_pieces(UNSEEN)
-        python = self.account(PYTHON)
-        self.account(UNSEEN).ns += python.ns - self._python_ns
-        python.ns, self.blind = self._python_ns, False
+        python, unseen = self.account(PYTHON), self.account(UNSEEN)
+        unseen.ns += python.ns - self._python[0]
+        unseen.long_ns += python.long_ns - self._python[1]
+        python.ns, python.long_ns = self._python
+        self.blind = False
         self.show()
 
     def _drop_pieces(self, name: str) -> None:
-        self.account(name).ns += sum(piece.ns for piece in self.pieces)
+        account = self.account(name)
+        account.ns += sum(piece.ns for piece in self.pieces)
+        account.long_ns += sum(piece.long_ns for piece in self.pieces)
         self.pieces = []
         self.at_bottom()
 
@@ -158,6 +163,7 @@ class RecordingClock(PhaseClock):
         for place, (name, piece) in enumerate(zip(names_of(self.last, reached, self.pieces), self.pieces, strict=True)):
             account = self.account(name)
             account.ns += piece.ns
+            account.long_ns += piece.ns if piece.ns > LONG_NS else 0
             account.calls += piece.name != GAP
             self.memory[self.last, place, piece.name] = name
         self.pieces = []

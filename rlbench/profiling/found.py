@@ -35,13 +35,13 @@ BORDERS = ("env", "reset", "optimizer")  # phases that are timed even while the 
 
 def found(function: Callable, name: str) -> Callable:
     """`function`, its calls counted as phase `name` where the code around has not said otherwise; quick within another."""
-    use, current = Use(name), phases.current
+    use = Use(name)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return function(*args, **kwargs)
-        clock = current.clock
+        clock = phases.current.clock
         if clock is None or not clock.finds or not (clock.top.free or clock.around):
             use.within = True
             return function(*args, **kwargs)

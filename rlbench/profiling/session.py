@@ -29,19 +29,29 @@ FIRST_S = 1.0  # on the clock before the short passes, which a script that is ov
 
 @dataclass(frozen=True)
 class Plan:
-    """Seconds of each pass, at most; 0 leaves a pass out. `first` is a clock pass before all others, `warm_up` counts nothing."""
+    """Seconds of each pass, at most; 0 leaves a pass out.
+
+    `warm_up` counts nothing; `first` is a clock pass before all others; `middle` is one before the trace, whose end may take
+    seconds of reading where a step has thousands of operators.
+    """
 
     warm_up: float
     first: float
     counting: float
     trace: float
     threads: float
+    middle: float = 0.0
 
     @classmethod
     def within(cls, seconds: float, threads: bool = True) -> Plan:
         """For a run that is profiled for so long: half of it and more on the clock."""
         return cls(
-            0.3 * seconds, min(0.2 * seconds, FIRST_S), 0.1 * seconds, 0.1 * seconds, min(0.15 * seconds, 6.0) * threads
+            warm_up=0.3 * seconds,
+            first=min(0.2 * seconds, FIRST_S),
+            counting=0.1 * seconds,
+            trace=0.1 * seconds,
+            threads=min(0.15 * seconds, 6.0) * threads,
+            middle=0.3 * seconds,
         )
 
     @classmethod
@@ -156,10 +166,12 @@ class Session:
         yield self._clock_pass(plan.first)
         if plan.counting:
             yield CountingPass(clock, self.counting, plan.counting)
-        if plan.trace:
-            yield TracePass(clock, self.tracing, plan.trace)
         if plan.threads:
             yield ThreadsPass(clock, plan.threads)
+        if plan.middle:
+            yield self._clock_pass(plan.middle)
+        if plan.trace:
+            yield TracePass(clock, self.tracing, plan.trace)
         yield self._clock_pass(float("inf"))
 
     def _clock_pass(self, seconds: float, kind: type[ClockPass] = ClockPass) -> ClockPass:

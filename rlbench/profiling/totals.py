@@ -59,16 +59,20 @@ class Totals(dict[str, Account]):
 
 
 def spread(totals: dict[str, Account]) -> None:
-    """Time that was not looked at goes to the parts of a step as they shared it while the clock looked."""
-    unseen = totals.pop(UNSEEN, Account(UNSEEN)).ns
+    """Time that was not looked at goes to the parts of a step as they shared it while the clock looked; long pauses as those that
+    were seen, where any were."""
+    unseen = totals.pop(UNSEEN, Account(UNSEEN))
     sampled = [account for name, account in totals.items() if name in SHORT or name in (PYTHON, OTHER, TO_SPLIT)]
-    seen = sum(account.ns for account in sampled)
-    if not seen:
-        totals[OTHER].ns += unseen
+    pauses = sum(account.long_ns for account in sampled)
+    long_ns = unseen.long_ns if pauses else 0
+    usual_ns, usual = unseen.ns - long_ns, sum(account.ns - account.long_ns for account in sampled)
+    if not usual:
+        totals[OTHER].ns += unseen.ns
         return
     for account in sampled:
-        account.ns += round(unseen * account.ns / seen)
-        account.calls = round(account.calls * (seen + unseen) / seen)
+        own = account.ns - account.long_ns
+        account.ns += round(usual_ns * own / usual) + (round(long_ns * account.long_ns / pauses) if pauses else 0)
+        account.calls = round(account.calls * (usual + usual_ns) / usual)
 
 
 def shown(name: str) -> str:

@@ -81,7 +81,9 @@ def test_what_takes_no_time_is_not_to_be_changed_first():
     run = evidence(HEALTHY | {"python": 0.4, "forward": 0.05, "backward": 0.05}, counted=counted([sync]))
     said = sentences(run, advise(run))
     assert said[0].startswith("The largest part of the time, 40 %")
-    assert said[1].startswith("No fault was found that takes time on this machine. One takes none here: Once a step a number")
+    assert said[1].startswith(
+        "No fault was found that takes time on this machine. One takes none here: Once a step a number"
+    )
     assert said[2].startswith("To look at first: Python between the parts takes 40 %")
     python = next(each for each in advise(run) if each.name == "whole_loop")
     assert python.bound == pytest.approx(1 / 0.6), "no more than its share allows"

@@ -241,6 +241,28 @@ def test_named_phases_in_clocks_of_both_kinds(clock):
     assert outermost.totals.steps == inner.totals.steps == 1
 
 
+def test_a_rare_pause_is_not_multiplied_by_what_was_not_seen(clock):
+    def turn(pause=0.0):
+        call(recorder, clock, "forward", 0.001, grad=False)
+        call(recorder, clock, "env", 0.001)
+        call(recorder, clock, "forward", 0.002)
+        call(recorder, clock, "backward", 0.002)
+        call(recorder, clock, "optimizer", 0.001)
+        clock.seconds(0.001 + pause)
+
+    with recording(clock) as recorder:
+        for i in range(100):
+            if i == 10:
+                recorder.look_away()
+            turn(pause=0.5 if i in (4, 60) else 0.0)
+        recorder.look()
+        call(recorder, clock, "env", 0)
+    found = recorder.totals.seconds({})
+    assert sum(found.values()) == pytest.approx(clock.now / 1e9)
+    assert found["python"] == pytest.approx(1.0 + 100 * 0.001, rel=0.02), "two pauses; one of them was seen"
+    assert found["backward"] == pytest.approx(100 * 0.002, rel=0.15)
+
+
 def test_calls_within_calls_while_the_clock_looks_away(clock):
     with recording(clock) as recorder, phase("python"):
         recorder.look_away()
