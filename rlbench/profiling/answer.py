@@ -26,7 +26,7 @@ def sentences(evidence: Evidence, advice: Sequence[Advice]) -> tuple[str, ...]:
         found = [no_cost(faults[0])] if faults else [no_fault(evidence)] if evidence.steps else []
         return (*said, *found, *_most_to_be_had(advice))
     said.append(f"To change first: {first.text}{_gain(first)}")
-    if first.bound and costs(first):
+    if first.bound and first.bound > 1.01 * (first.predicted_gain or 1.0):
         said.append(f"No change of that part alone can make the run more than {first.bound:.2f} times as fast.")
     return tuple(said)
 

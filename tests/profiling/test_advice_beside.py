@@ -64,6 +64,16 @@ def test_numbers_read_one_by_one_cost_their_loop(tmp_path):
     assert first(advise(evidence(lines=lines, counted=counted([once])))).predicted_gain == 1.0
 
 
+def test_the_action_after_an_update_is_read_where_the_others_are():
+    here = place("action = net(obs).argmax().item()", 7)
+    syncs = [Sync(here, ".item()", "action", 99, 0.99), Sync(here, ".item()", "forward", 1, 0.01)]
+    run = replace(evidence(counted=counted(syncs, updates=1)), updates=10)
+    assert "sync_each_step" not in {each.name for each in advise(run)}
+    loss = Sync(place("losses.append(loss.item())", 9), ".item()", "python", 1, 0.01)
+    found = advise(replace(run, counted=counted([*syncs, loss], updates=1)))
+    assert [each.places for each in found if each.name == "sync_each_step"] == [(loss.place,)]
+
+
 def test_how_often_is_told_in_steps_or_updates():
     assert how_often(1.0, 1.0) == "Once a step" and how_often(38.2, 1.0) == "38.2 times a step"
     assert how_often(1 / 32, 1 / 32) == "Once an update" and how_often(2.0, 1 / 32) == "64 times an update"

@@ -26,7 +26,14 @@ def avoidable(evidence: Evidence) -> list[Sync]:
     if evidence.counted is None:
         return []
     often = OFTEN * min(1.0, _updates_a_step(evidence))
-    return [s for s in evidence.counted.syncs if s.per_step >= often and not needed(s)]
+    syncs = evidence.counted.syncs
+    # The first action after an update is chosen in what looks like the next forward pass: the same line, seldom.
+    acting = {_line(s): s.per_step for s in syncs if needed(s)}
+    return [s for s in syncs if s.per_step >= often and not needed(s) and s.per_step > acting.get(_line(s), 0.0)]
+
+
+def _line(sync: Sync) -> tuple[str, int, str]:
+    return sync.place.file, sync.place.line, sync.call
 
 
 def _updates_a_step(evidence: Evidence) -> float:
