@@ -14,6 +14,7 @@ from typing import Any
 
 import nbformat
 
+from rlbench import notebook_names
 from rlbench.reporting.parameters import TAG, ParameterError, declared
 
 MOST_LINES = 15  # of a code cell
@@ -209,6 +210,19 @@ def slot_rule(notebook: Any, name: str) -> Iterator[str]:
                 yield f"the idea takes {words} words, not under {MOST_IDEA_WORDS}"
 
 
+def names_rule(notebook: Any, name: str) -> Iterator[str]:
+    """What is taken from rlbench is there, and called with arguments that it takes."""
+    trees = [(cell.id, tree) for cell in code_cells(notebook) if (tree := parsed(cell)) is not None]
+    known: dict[str, Any] = {}
+    for place, tree in trees:
+        for bound, whole, thing in notebook_names.imported(tree):
+            known[bound] = thing
+            if thing is notebook_names.MISSING:
+                yield f"cell {place} imports {whole}: there is no such name"
+    for place, tree in trees:
+        yield from (f"cell {place}: {text}" for text in notebook_names.unknown(tree, known))
+
+
 def executed_size(path: Path) -> list[str]:
     """An executed copy stays under a megabyte."""
     size = path.stat().st_size
@@ -226,4 +240,5 @@ RULES: tuple[Callable[[Any, str], Iterator[str]], ...] = (
     ending_rule,
     findings_rule,
     slot_rule,
+    names_rule,
 )

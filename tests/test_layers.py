@@ -14,7 +14,7 @@ LAYERS = [
     "minibatches",
     "speedups",
     "trainers",
-    "measure study workloads experiments gpu_check profiling tuning plot_style",
+    "measure study workloads experiments gpu_check profiling tuning plot_style notebook_names",
     "profile_findings plots plot_break_even plot_scaling sentences size_findings scaling_findings loop_findings "
     "set_findings plot_sets game_findings plot_strength plot_boards "
     "widgets panel notebook notebook_rules report reporting readme cli __main__",

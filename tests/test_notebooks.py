@@ -116,6 +116,12 @@ PLANTED = [
     (rules.findings_rule, add_code('nb.finding("It is 3 times as fast.")'), "types a number"),
     (rules.slot_rule, edit("## Same answer?", "## Same answer?", "## Same?", "markdown"), "Same answer?"),
     (rules.slot_rule, edit("## The idea", "With B rows", "word " * 120, "markdown"), "words"),
+    (rules.names_rule, add_code("from rlbench import no_such_thing"), "imports rlbench.no_such_thing"),
+    (rules.names_rule, add_code("import rlbench.no_such_thing"), "imports rlbench.no_such_thing"),
+    (rules.names_rule, add_code("nb.no_such_thing"), "nb.no_such_thing"),
+    (rules.names_rule, add_code("nb.table()"), "missing a required argument"),
+    (rules.names_rule, add_code("nb.table([], no_such=1)"), "no_such"),
+    (rules.names_rule, add_code("nb.table([], **{}, no_such=1)"), "no_such"),
     (rules.slot_rule, edit("nb.source(", "nb.source(", "print("), "nb.source"),
 ]
 
@@ -153,3 +159,9 @@ def test_inner_names_of_functions_and_comprehensions_do_not_count():
     notebook = copy.deepcopy(slot_notebook())
     add_code("print([steps for steps in range(3)])")(notebook)
     assert list(rules.assigned_rule(notebook, "x")) == []
+
+
+def test_arguments_spread_with_a_star_may_be_all_that_is_missing():
+    notebook = slot_notebook()
+    add_code("nb.table(*[[]])\nnb.table(**{'rows': []})\nimport rlbench.phases as p\np.phase('x')")(notebook)
+    assert list(rules.names_rule(notebook, "x")) == []

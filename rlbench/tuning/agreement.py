@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from rlbench.speedups import Choices
 from rlbench.trainers.make import make_trainer
 from rlbench.tuning.candidates import settings_of
 from rlbench.tuning.contender import BlockLog, Candidate, train
@@ -46,6 +48,14 @@ class Agreement:
         if moved == 0:  # which shows nothing, unless nothing was to be learnt
             return 0.0 if apart == 0 and config.learning_rate == 0 else math.inf
         return apart / moved if math.isfinite(apart) else math.inf
+
+
+def distances(config: Any, others: Mapping[str, Choices], plain: Choices, env: Any, device: str) -> dict[str, float]:
+    """`Agreement.distance` of each of some named Choices, under this process's number of threads."""
+    threads, base = torch.get_num_threads(), plain.to_dict().items()
+    agreement = Agreement(Candidate(plain, threads, config, {}), env, device)
+    changed = {name: dict(choices.to_dict().items() - base) for name, choices in others.items()}
+    return {name: agreement.distance(Candidate(others[name], threads, config, changed[name])) for name in others}
 
 
 def short(config: Any, whole: bool = False) -> tuple[Any, int]:

@@ -8,7 +8,7 @@ from rlbench.envs.othello import Othello
 from rlbench.envs.source import env_source
 from rlbench.speedups.choices import ChoiceError
 from rlbench.trainers.make import make_trainer
-from rlbench.tuning import tune
+from rlbench.tuning import agreement, tune
 from rlbench.tuning.agreement import MOST, Agreement
 from rlbench.tuning.candidates import Space, settings_of
 from rlbench.tuning.contender import Candidate, Contender, TimeUp
@@ -135,6 +135,16 @@ def test_the_same_network_is_no_distance_apart_and_another_one_is(config, env):
     assert (after - start).norm() > 0, "something was learnt, though the step size falls to nothing"
     another = Candidate(Choices.plain(), 1, config.replace(learning_rate=2 * config.learning_rate), {})
     assert agreement.distance(another) > MOST
+
+
+@pytest.mark.parametrize(("config", "env"), TRAININGS)
+def test_distances_of_named_choices_are_those_of_their_candidates(config, env):
+    plain = Choices.plain()
+    others = {"itself": plain, "fused": plain.replace(optimizer="fused")}
+    apart = agreement.distances(config, others, plain, env, "cpu")
+    alone = Agreement(Candidate(plain, torch.get_num_threads(), config, {}), env, "cpu")
+    changed = Candidate(others["fused"], torch.get_num_threads(), config, {"optimizer": "fused"})
+    assert apart == {"itself": 0.0, "fused": alone.distance(changed)}
 
 
 def test_what_learns_nothing_shows_nothing():
