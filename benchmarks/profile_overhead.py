@@ -1,16 +1,12 @@
 """What watching costs: the clock with its sampler, and the trace, each beside the same training unwatched, in turns.
 
-Ours: one warm training goes on in blocks, watched or not in a random order, so that both sides do the same. The script by hand is
-run anew each time, in this process. Seconds a step of the env count, after learning began; of the trace only those under torch's
-profiler, without its start and the reading of what it saw. The clock's blocks share what it may look, as those of one long run.
+One warm training goes on in blocks, watched or not in a random order, so that both sides do the same. Seconds a step of the env
+count, after learning began; of the trace only those under torch's profiler, without its start and the reading of what it saw. The
+clock's blocks share what it may look, as those of one long run.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
-import runpy
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,11 +17,11 @@ import numpy as np
 import torch
 
 from benchmarks import command
+from benchmarks.blocks import ScriptInBlocks
 from benchmarks.targets import judged
 from benchmarks.text import aligned, interval
 from rlbench.config import DQNConfig
 from rlbench.machine import StealMeter, describe
-from rlbench.profiling.script import as_main
 from rlbench.profiling.session import Plan, Session
 from rlbench.results import Row, new_row
 from rlbench.speedups import Choices
@@ -37,7 +33,8 @@ SCRIPT = Path(__file__).parent / "faults" / "dqn_by_hand.py"
 ROUNDS, QUICK_ROUNDS = 40, 8
 TRACE_EVERY = 2  # the trace takes so much that a round in so many is enough
 BLOCK_S, QUICK_BLOCK_S = 2.0, 0.2  # of a training of ours
-STEPS, QUICK_STEPS = 2000, 700  # of the script by hand
+STEPS, QUICK_STEPS = 2500, 300  # of the script by hand
+WORDS, WARM_UP = ("--seconds", "1e9"), 1000  # of it: it does not end by itself, and learns by then
 CLOCK_TARGET, TRACE_TARGET = 1 / 1.02, 1 / 2.0  # times as fast, watched over unwatched, at least
 CPU = torch.device("cpu")
 SCRIPTS_DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # as the script chooses for itself
@@ -47,6 +44,8 @@ class Training(Protocol):
     """Some of a training, watched by `plan` or, without one, by nobody: seconds a step."""
 
     def __call__(self, plan: Plan | None) -> float: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -80,54 +79,54 @@ def traced(session: Session) -> float:
     return session.tracing.seconds / session.tracing.steps
 
 
-def ours(choices: str, block_s: float) -> Training:
-    """Blocks of one training, that names its phases itself."""
-    config = DQNConfig.preset("cartpole", total_timesteps=10**8, learning_starts=200, eval_episodes=0, eval_frequency=0)
-    contender = Contender(Candidate(Choices.named(choices), 1, config, {}), "CartPole-v1", "cpu")
-    contender.warm_up()
-    windows = None
+class Ours:
+    """One training, that names its phases itself."""
 
-    def train(plan: Plan | None) -> float:
-        nonlocal windows
+    def __init__(self, choices: str, block_s: float) -> None:
+        config = DQNConfig.preset(
+            "cartpole", total_timesteps=10**8, learning_starts=200, eval_episodes=0, eval_frequency=0
+        )
+        self.contender = Contender(Candidate(Choices.named(choices), 1, config, {}), "CartPole-v1", "cpu")
+        self.contender.warm_up()
+        self.block_s, self.windows = block_s, None
+
+    def __call__(self, plan: Plan | None) -> float:
         if plan is None:
-            steps, _, spent = contender.block(block_s)
+            steps, _, spent = self.contender.block(self.block_s)
             return spent / steps
-        with Session(CPU, plan, find=False, windows=windows) as session:
-            steps, _, spent = contender.block(block_s)
-        windows = session.windows
+        with Session(CPU, plan, find=False, windows=self.windows) as session:
+            steps, _, spent = self.contender.block(self.block_s)
+        self.windows = session.windows
         return traced(session) if plan.trace else spent / steps
 
-    return train
+    def close(self) -> None:
+        self.contender.close()
 
 
-def by_hand(steps: int) -> Training:
-    """The script from its first to its last step; its phases are found. It counts from where learning begins."""
-    windows = None
+class ByHand:
+    """The script that uses no rlbench: its phases are found."""
 
-    def train(plan: Plan | None) -> float:
-        nonlocal windows
-        said = io.StringIO()
-        words = ["--steps", str(steps), "--seconds", "1000"]
-        watch = contextlib.nullcontext() if plan is None else Session(SCRIPTS_DEVICE, plan, windows=windows)
-        with as_main(str(SCRIPT), words, False), contextlib.redirect_stdout(said), watch as session:
-            runpy.run_path(str(SCRIPT), run_name="__main__")
-        if session is not None:
-            windows = session.windows
-        if plan is not None and plan.trace:
-            return traced(session)
-        reached = json.loads(said.getvalue().splitlines()[-1])
-        return reached["seconds"] / reached["steps"]
+    def __init__(self, steps: int) -> None:
+        self.script, self.steps, self.windows = ScriptInBlocks(str(SCRIPT), WORDS, WARM_UP), steps, None
 
-    return train
+    def __call__(self, plan: Plan | None) -> float:
+        if plan is None:
+            return self.script.block(self.steps)[0] / self.steps
+        spent, session = self.script.block(self.steps, lambda: Session(SCRIPTS_DEVICE, plan, windows=self.windows))
+        self.windows = session.windows
+        return traced(session) if plan.trace else spent / self.steps
+
+    def close(self) -> None:
+        self.script.close()
 
 
 def measure(job: Job, rounds: int, quick: bool, on_unit: Callable[[str], None]) -> list[Row]:
     """One row: how many times as fast the watched training is."""
     machine, meter = describe(steal_interval_s=0), StealMeter()
     if job.choices == "by hand":
-        train = by_hand(QUICK_STEPS if quick else STEPS)
+        train: Training = ByHand(QUICK_STEPS if quick else STEPS)
     else:
-        train = ours(job.choices, QUICK_BLOCK_S if quick else BLOCK_S)
+        train = Ours(job.choices, QUICK_BLOCK_S if quick else BLOCK_S)
     times: dict[str, list[float]] = {"plain": [], "again": [], "watched": []}
     order = np.random.default_rng(0)
     for done in range(-1, rounds):
@@ -136,6 +135,7 @@ def measure(job: Job, rounds: int, quick: bool, on_unit: Callable[[str], None]) 
             if done >= 0:
                 times[name].append(spent)
         on_unit(job.name)
+    train.close()
     plain, again, watched = (np.array(times[name]) for name in ("plain", "again", "watched"))
     target = CLOCK_TARGET if job.watched == "clock" else TRACE_TARGET
     fields: dict[str, Any] = {"job": job.name, "rounds": rounds, "quick": quick, "step_seconds": times}

@@ -89,6 +89,7 @@ class PhaseClock:
     """
 
     finds = False  # whether phases are found that the code does not name
+    blind = False  # whether it looks away from all but the ends of steps
 
     def __init__(self, device: str | torch.device = "cpu", *, now: Callable[[], int] = time.perf_counter_ns) -> None:
         self.device = torch.device(device)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 
+import gymnasium
 import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `benchmarks` is no part of the installed package
 
 from benchmarks import profile_overhead
+from benchmarks.blocks import ScriptInBlocks
 from benchmarks.profile_overhead import Job
 from rlbench.phases import current
 from rlbench.results import load
@@ -25,38 +28,82 @@ def threads_as_they_were():
 
 @pytest.mark.parametrize("watched", ["clock", "trace"])
 def test_a_training_of_ours_goes_on_watched_and_unwatched(watched):
-    train = profile_overhead.ours("plain", 0.1)
-    job = Job("plain", watched)
-    for plan in (None, job.plan, None):
+    train = profile_overhead.Ours("plain", 0.1)
+    for plan in (None, Job("plain", watched).plan, None):
         assert train(plan) > 0
+    train.close()
     assert current.clock is None
 
 
 @pytest.mark.parametrize("watched", ["clock", "trace"])
-def test_the_script_by_hand_runs_watched_and_unwatched(watched, capsys):
-    argv, modules_step = sys.argv, torch.optim.Adam.step
-    train = profile_overhead.by_hand(1500)  # a trace begins at the end of a window of the clock
-    assert train(None) > 0 and train(Job("by hand", watched).plan) > 0
+def test_the_script_by_hand_goes_on_watched_and_unwatched(watched, capsys):
+    argv, make, step = sys.argv, gymnasium.make, torch.optim.Adam.step
+    train = profile_overhead.ByHand(200)
+    for plan in (None, Job("by hand", watched).plan, None):
+        assert train(plan) > 0
+    train.close()
     assert capsys.readouterr().out == ""  # what the script says is not the benchmark's
-    assert sys.argv is argv and torch.optim.Adam.step is modules_step
+    assert sys.argv is argv and gymnasium.make is make and torch.optim.Adam.step is step
     assert current.clock is None
 
 
-def test_a_training_too_short_for_a_trace_is_an_error(capsys):
+def test_a_block_too_short_for_a_trace_is_an_error():
+    train = profile_overhead.ByHand(1)
     with pytest.raises(RuntimeError, match="needs more steps"):
-        profile_overhead.by_hand(151)(Job("by hand", "trace").plan)
+        train(Job("by hand", "trace").plan)
+    train.close()
+
+
+SCRIPT = """
+import gymnasium
+env = gymnasium.make("CartPole-v1")
+for step in range(7):
+    env.reset()
+    env.step(0)
+    print(step, flush=True)
+"""
+
+
+def test_a_block_is_so_many_steps_within_what_watches(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    script, seen = ScriptInBlocks(str(tmp_path / "script.py"), (), 2), []
+
+    @contextlib.contextmanager
+    def watch():
+        seen.append(script.env_steps)
+        yield "watching"
+        seen.append(script.env_steps)
+
+    spent, told = script.block(3, watch)
+    assert told == "watching" and spent > 0 and seen == [2, 5]
+    assert script.block(1)[1] is None
+    with pytest.raises(RuntimeError, match="its last line was run"):
+        script.block(9)
+
+
+def test_a_script_that_fails_says_so(tmp_path):
+    (tmp_path / "script.py").write_text("import gymnasium\ngymnasium.make('no such env')")
+    with pytest.raises(RuntimeError, match="no such env"):
+        ScriptInBlocks(str(tmp_path / "script.py"), (), 2).block(1)
 
 
 def planted(monkeypatch, watched_s):
     """A step that takes 1 s, and so long where it is watched; of rounds, the first is the warm-up."""
     asked = []
 
-    def train(plan):
-        asked.append(plan)
-        return 1.0 if plan is None else watched_s
+    class Train:
+        def __init__(self, *of_what):
+            pass
 
-    monkeypatch.setattr(profile_overhead, "ours", lambda choices, block_s: train)
-    monkeypatch.setattr(profile_overhead, "by_hand", lambda steps: train)
+        def __call__(self, plan):
+            asked.append(plan)
+            return 1.0 if plan is None else watched_s
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(profile_overhead, "Ours", Train)
+    monkeypatch.setattr(profile_overhead, "ByHand", Train)
     return asked
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -174,6 +174,41 @@ class Brief(Timed):
                 clock.reach()
         else:
             account.resets += 1
+
+
+def briefly(clock: RecordingClock, name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """What `function` returns, timed as by `Brief`, below all phases. One frame for all of it: it stands in every step."""
+    is_border = name != "reset"
+    phase = name if is_border else ENV
+    top, account = clock.top, clock.accounts.get(phase) or clock.account(phase)
+    now = clock.now()
+    passed = now - clock.border
+    top.ns += passed
+    if passed > LONG_NS:
+        top.long_ns += passed
+    clock.border = now
+    clock.stack.append(account)
+    clock.top = account
+    try:
+        return function(*args, **kwargs)
+    finally:
+        stack = clock.stack
+        if len(stack) > 1:  # the clock was not closed inside the call
+            now = clock.now()
+            account.ns += now - clock.border
+            clock.border = now
+            stack.pop()
+            clock.top = stack[-1]
+            account.calls += 1
+            clock.last = phase
+            if is_border:
+                account.steps += 1
+                clock.border_of = phase
+                clock.borders[phase] += 1
+                if now >= clock.wake:
+                    clock.reach()
+            else:
+                account.resets += 1
 
 
 class Several:

@@ -3,6 +3,7 @@ import torch
 
 from rlbench.phases import PhaseClock, phase
 from rlbench.profiling.clock import RecordingClock
+from rlbench.profiling.found import found
 
 
 class Clock:
@@ -292,6 +293,49 @@ def test_calls_within_calls_while_the_clock_looks_away(clock):
     assert (recorder.totals.steps, recorder.totals.updates) == (2, 1)
     assert recorder.totals.counts == {"python": 1, "env": 2, "mine": 1, "update": 1}
     assert recorder.borders == {"env": 2, "optimizer": 1}
+
+
+def test_calls_that_are_found_while_the_clock_looks_away(clock):
+    def step(seconds, inside=lambda: None):
+        clock.seconds(seconds)
+        inside()
+        return seconds
+
+    def fails():
+        raise ZeroDivisionError
+
+    env, reset, optimizer = (found(step, name) for name in ("env", "reset", "optimizer"))
+    reached = []
+    with recording(clock) as recorder:
+        recorder.look_away()
+        recorder.on_border, recorder.wake = lambda: reached.append(clock.now / 1e9), 7.5e9
+        assert env(1) == 1
+        clock.seconds(0.5)
+        assert env(2, inside=lambda: env(4)) == 2  # a step within a step: one step
+        clock.seconds(0.25)
+        assert reset(8) == 8  # no step
+        with pytest.raises(ZeroDivisionError):
+            optimizer(16, inside=fails)
+        with phase("python"):
+            optimizer(32)
+            clock.seconds(64)
+        recorder.look()
+        env(128)
+    spent = recorder.totals.seconds({})
+    assert spent == {"env": 1 + 6 + 8 + 128.0, "optimizer": 48.0, "python": 0.0, "other": 64.75}
+    totals = recorder.totals
+    assert (totals.steps, totals.updates, totals.episodes) == (3, 2, 1)
+    assert totals.counts == {"env": 4, "optimizer": 2, "python": 1}
+    assert recorder.borders == {"env": 3, "optimizer": 2} and recorder.border_of == "env"
+    assert reached == [7.5, 31.75, 63.75, 255.75]  # a step is over, and it is late enough
+
+
+def test_a_clock_closed_inside_a_call_while_it_looks_away(clock):
+    recorder = recording(clock)
+    recorder.__enter__()
+    recorder.look_away()
+    found(lambda: recorder.__exit__(None, None, None), "env")()
+    assert recorder.totals.steps == 0 and not recorder.stack
 
 
 def test_it_looks_again_in_the_middle_of_a_step(clock):
