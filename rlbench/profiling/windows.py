@@ -10,9 +10,9 @@ import random
 
 WINDOW_S = (0.02, 0.06)  # it looks for so long at a time
 LOOKING = 0.003  # of the run's time, what looking may take
-ALLOWANCE_S = 3.0  # the looking of so many seconds may be done ahead, for a block that is soon over
+ALLOWANCE_S = 2.0  # the looking of so many seconds may be done ahead, for a block that is soon over
 LEAST_AWAY = 2.0  # times as long as it looked
-GROWS_AFTER_S = 30.0  # windows then grow with the run, so that there are not too many
+GROWS_AFTER_S = 120.0  # windows then grow with the run, so that there are not too many
 
 
 class Windows:
