@@ -20,6 +20,7 @@ from rlbench.profiling.twins import make_twins
 
 # Done for updates, not for steps of the env: PPO has thousands of steps between two rounds of updates.
 OF_UPDATES = ("sample", "transfer", "forward", "backward", "optimizer", "update", "advantages", "old_log_probs")
+COMPILING = 0.02  # of the time on the clock: what torch.compile may take without a word
 
 
 def evidence_of(
@@ -67,7 +68,7 @@ def evidence_of(
         overhead=_overhead(session, seconds),
         run=run,
         machine=describe(steal_interval_s=0).to_dict(),
-        notes=(*session.notes, *_notes(session, updates, set_up_s)),
+        notes=(*session.notes, *_notes(session, updates, set_up_s, seconds)),
     )
 
 
@@ -180,11 +181,17 @@ def _overhead(session: Session, seconds: float) -> Overhead | None:
     windows = session.windows
     if not seconds or not windows.all_s:
         return None
-    return Overhead(windows.phases * windows.price_s / windows.all_s, session.sampler.cost_s / seconds)
+    return Overhead(windows.cost, session.sampler.cost_s / seconds)
 
 
-def _notes(session: Session, updates: int, set_up_s: float) -> list[str]:
+def _notes(session: Session, updates: int, set_up_s: float, seconds: float) -> list[str]:
     notes = []
+    compile_s = sum(each.compile_s for each in session.clock_passes())
+    if compile_s > COMPILING * seconds:
+        notes.append(
+            f"torch.compile took {duration(compile_s)} of the {duration(seconds)} on the clock, in the phases that called "
+            "what it compiled: profile for longer, or begin when all is compiled."
+        )
     if set_up_s > 0.01:
         notes.append(f"Before the first step {duration(set_up_s)} went into setting up: not in the shares.")
     if not session.clock.totals.counts:

@@ -14,6 +14,7 @@ import time
 from typing import Protocol
 
 from rlbench.profiling.clock import RecordingClock
+from rlbench.profiling.compiling import compile_seconds
 from rlbench.profiling.counting import Counting
 from rlbench.profiling.found import Wrappers
 from rlbench.profiling.sampler import Sampler
@@ -92,13 +93,14 @@ class ClockPass(_Timed):
         super().__init__(clock, seconds)
         self.sampler, self.windows, self.calls = sampler, windows, calls
         self.away = False  # whether it has looked away
+        self.compile_s = 0.0  # of its time, what torch.compile took
 
     def start(self) -> None:
         super().start()
         self.end = self.begun + self.limit
         self.sampler.start()
         self.clock.resume()
-        self.watched_before = self.clock.watched_ns
+        self.watched_before, self.compiled_before = self.clock.watched_ns, compile_seconds()
         self._open(self.windows.look_s())
 
     def border(self) -> None:
@@ -136,6 +138,7 @@ class ClockPass(_Timed):
         self.clock.pause()
         super().stop()
         self.spent = (self.clock.watched_ns - self.watched_before) / 1e9
+        self.compile_s = compile_seconds() - self.compiled_before
         self.clock.wake = 0
         self.sampler.stop()
         return True
@@ -146,11 +149,11 @@ class ClockPass(_Timed):
         self.phases_before = self.clock.phases_seen()
 
     def _close(self) -> None:
-        seconds = time.perf_counter() - self.opened
+        seconds, phases = time.perf_counter() - self.opened, self.clock.phases_seen() - self.phases_before
         if self.clock.blind:
-            self.windows.looked_away(seconds)
+            self.windows.looked_away(seconds, phases)
         else:
-            self.windows.looked(seconds, self.clock.phases_seen() - self.phases_before)
+            self.windows.looked(seconds, phases)
 
 
 class WarmUpPass(ClockPass):

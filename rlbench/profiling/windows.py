@@ -11,6 +11,7 @@ import random
 WINDOW_S = (0.02, 0.06)  # it looks for so long at a time
 LOOKING = 0.003  # of the run's time, what looking may take
 ALLOWANCE_S = 2.0  # the looking of so many seconds may be done ahead, for a block that is soon over
+AWAY_PRICE = 1 / 3  # of a phase's price: what the end of a step costs while it looks away
 LEAST_AWAY = 2.0  # times as long as it looked
 GROWS_AFTER_S = 120.0  # windows then grow with the run, so that there are not too many
 
@@ -27,14 +28,20 @@ class Windows:
     def __init__(self, price_s: float, seed: int = 0) -> None:
         self.price_s, self.lengths = price_s, random.Random(seed)
         self.looked_s = self.all_s = 0.0
-        self.phases = 0
+        self.phases = self.ends = 0
 
     def looked(self, seconds: float, phases: int) -> None:
         """So long it looked, and saw so many phases."""
         self.looked_s, self.all_s, self.phases = self.looked_s + seconds, self.all_s + seconds, self.phases + phases
 
-    def looked_away(self, seconds: float) -> None:
-        self.all_s += seconds
+    def looked_away(self, seconds: float, ends: int = 0) -> None:
+        """So long it looked away, and saw so many ends of steps."""
+        self.all_s, self.ends = self.all_s + seconds, self.ends + ends
+
+    @property
+    def cost(self) -> float:
+        """Of the time, what watching took."""
+        return self.price_s * (self.phases + AWAY_PRICE * self.ends) / self.all_s if self.all_s else 0.0
 
     @property
     def share(self) -> float:

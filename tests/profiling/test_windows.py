@@ -49,3 +49,11 @@ def test_before_anything_was_seen_it_looks():
     assert windows.away_s() == 0.0 and windows.share == float("inf")
     windows.looked(0.05, 0)
     assert windows.away_s() == 0.0
+
+
+def test_what_watching_took_by_hand():
+    windows = Windows(price_s=0.001)
+    assert windows.cost == 0.0
+    windows.looked(1.0, 30)
+    windows.looked_away(3.0, 60)
+    assert windows.cost == pytest.approx((30 * 0.001 + 60 * 0.001 / 3) / 4)
