@@ -2,8 +2,8 @@
 
 Two measures: the number of live tensors, which shows a single one kept an update, and the resident memory of the process,
 which shows what is kept outside Python. Lists of rows of the history and of episodes grow with the run as they should; here
-they stay far below the bound. Trainings that must be flat have a process of their own: in one that other tests have used, memory
-that these let go, or that caches took, moves meanwhile.
+they stay far below the bound. Each training has a process of its own: in one that other tests have used, memory that these let
+go, or that caches took, moves meanwhile.
 """
 
 import gc
@@ -54,20 +54,29 @@ def growth(trainer):
 needs_statm = pytest.mark.skipif(not STATM.exists(), reason="the system does not say how much memory a process has")
 
 
+def measured(*words):
+    """What this file prints as a script: the tensors and bytes gained."""
+    ran = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
 @needs_statm
 @pytest.mark.parametrize("choices", ["plain", "fast"])
 def test_memory_is_flat(choices):
-    ran = subprocess.run([sys.executable, __file__, choices], capture_output=True, text=True, timeout=300)
-    assert ran.returncode == 0, ran.stderr
-    tensors, memory = json.loads(ran.stdout.splitlines()[-1])
+    tensors, memory = measured(choices)
     assert abs(tensors) <= MOST_TENSORS, f"{tensors} tensors more"
     assert memory <= MOST_BYTES, f"{memory:,} bytes more"
 
 
 @needs_statm
 def test_a_planted_leak_is_seen():
+    tensors, memory = measured("fast", "leak")
+    assert tensors >= TO - FROM and memory > MOST_BYTES
+
+
+def plant_a_leak(trainer):
     """One loss kept an update, with the graph behind it."""
-    trainer = DQN(CONFIG, Choices.fast().replace(loop="python"))
     kept, update = [], trainer.update
 
     def leaking(batch):
@@ -75,9 +84,11 @@ def test_a_planted_leak_is_seen():
         update(batch)
 
     trainer.update = leaking
-    tensors, memory = growth(trainer)
-    assert tensors >= TO - FROM and memory > MOST_BYTES
 
 
 if __name__ == "__main__":
-    print(json.dumps(growth(DQN(CONFIG, Choices.named(sys.argv[1])))))
+    name, *leak = sys.argv[1:]
+    trainer = DQN(CONFIG, Choices.named(name).replace(loop="python") if leak else Choices.named(name))
+    if leak:
+        plant_a_leak(trainer)
+    print(json.dumps(growth(trainer)))
