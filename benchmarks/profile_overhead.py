@@ -1,8 +1,9 @@
 """What watching costs: the clock with its sampler, and the trace, each beside the same training unwatched, in turns.
 
-One warm training goes on in blocks, watched or not in a random order, so that both sides do the same. Seconds a step of the env
-count, after learning began; of the trace only those under torch's profiler, without its start and the reading of what it saw. The
-clock's blocks share what it may look, as those of one long run.
+One warm training goes on in blocks, watched or not in a random order, so that both sides do the same; blocks are short, since the
+machine is faster now and slower then. Seconds a step of the env count, after learning began; of the trace only those under
+torch's profiler, without its start and the reading of what it saw. The clock's blocks share what it may look: together they are
+one profile of a minute.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from benchmarks.text import aligned, interval
 from rlbench.config import DQNConfig
 from rlbench.machine import StealMeter, describe
 from rlbench.profiling.session import Plan, Session
+from rlbench.profiling.windows import ALLOWANCE_S, Windows
 from rlbench.results import Row, new_row
 from rlbench.speedups import Choices
 from rlbench.timing import compare
@@ -30,10 +32,10 @@ from rlbench.tuning.contender import Candidate, Contender
 
 KIND = "benchmark-profile-overhead"
 SCRIPT = Path(__file__).parent / "faults" / "dqn_by_hand.py"
-ROUNDS, QUICK_ROUNDS = 40, 8
-TRACE_EVERY = 2  # the trace takes so much that a round in so many is enough
-BLOCK_S, QUICK_BLOCK_S = 2.0, 0.2  # of a training of ours
-STEPS, QUICK_STEPS = 2500, 300  # of the script by hand
+ROUNDS, QUICK_ROUNDS = 200, 20
+TRACE_EVERY = 8  # the trace takes so much that a round in so many is enough
+BLOCK_S = 0.3  # of a training of ours
+STEPS = 300  # of the script by hand
 WORDS, WARM_UP = ("--seconds", "1e9"), 1000  # of it: it does not end by itself, and learns by then
 CLOCK_TARGET, TRACE_TARGET = 1 / 1.02, 1 / 2.0  # times as fast, watched over unwatched, at least
 CPU = torch.device("cpu")
@@ -72,6 +74,20 @@ class Job:
 JOBS = tuple(Job(choices, watched) for choices in ("naive", "plain", "by hand") for watched in ("clock", "trace"))
 
 
+class Continued(Windows):
+    """Of a profile that goes on in the next block: where its looking has been done ahead, a block begins by looking away."""
+
+    def look_s(self) -> float:
+        ahead = self.looked_s and self.looked_s / self.share > self.all_s + ALLOWANCE_S
+        return 0.0 if ahead else super().look_s()
+
+
+def windows_of(session: Session) -> Windows:
+    """For the next block, after a session on this."""
+    windows = session.windows
+    return windows if isinstance(windows, Continued) else Continued(windows.price_s)
+
+
 def traced(session: Session) -> float:
     """Seconds a step under torch's profiler."""
     if not session.tracing.steps:
@@ -96,7 +112,7 @@ class Ours:
             return spent / steps
         with Session(CPU, plan, find=False, windows=self.windows) as session:
             steps, _, spent = self.contender.block(self.block_s)
-        self.windows = session.windows
+        self.windows = windows_of(session)
         return traced(session) if plan.trace else spent / steps
 
     def close(self) -> None:
@@ -113,7 +129,7 @@ class ByHand:
         if plan is None:
             return self.script.block(self.steps)[0] / self.steps
         spent, session = self.script.block(self.steps, lambda: Session(SCRIPTS_DEVICE, plan, windows=self.windows))
-        self.windows = session.windows
+        self.windows = windows_of(session)
         return traced(session) if plan.trace else spent / self.steps
 
     def close(self) -> None:
@@ -124,9 +140,9 @@ def measure(job: Job, rounds: int, quick: bool, on_unit: Callable[[str], None]) 
     """One row: how many times as fast the watched training is."""
     machine, meter = describe(steal_interval_s=0), StealMeter()
     if job.choices == "by hand":
-        train: Training = ByHand(QUICK_STEPS if quick else STEPS)
+        train: Training = ByHand(STEPS)
     else:
-        train = Ours(job.choices, QUICK_BLOCK_S if quick else BLOCK_S)
+        train = Ours(job.choices, BLOCK_S)
     times: dict[str, list[float]] = {"plain": [], "again": [], "watched": []}
     order = np.random.default_rng(0)
     for done in range(-1, rounds):

@@ -87,6 +87,17 @@ def test_a_script_that_fails_says_so(tmp_path):
         ScriptInBlocks(str(tmp_path / "script.py"), (), 2).block(1)
 
 
+def test_a_block_begins_by_looking_away_where_looking_was_done_ahead():
+    windows = profile_overhead.Continued(price_s=0.003)
+    assert windows.look_s() > 0
+    windows.looked(1.0, 10)  # 3 % of that, ten times what it may take: enough for 10 s, and 2 s may be done ahead
+    assert windows.look_s() == 0.0
+    windows.looked_away(6.9)
+    assert windows.look_s() == 0.0
+    windows.looked_away(0.2)
+    assert windows.look_s() > 0
+
+
 def planted(monkeypatch, watched_s):
     """A step that takes 1 s, and so long where it is watched; of rounds, the first is the warm-up."""
     asked = []
